@@ -18,7 +18,7 @@ from documents import run as evidence
 from sides import RULES, card, cards, drawn, write
 
 NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)
-BASE = drawn(40, seed=9, low=75)
+BASE = drawn(60, seed=9, low=75)
 
 
 @pytest.fixture
@@ -76,13 +76,13 @@ def test_a_baseline_says_what_it_is_made_of(assay: Any, base: Path) -> None:
         "runs",
         "2026-11-01T00:00:00Z",
     )
-    assert (record["samples"], record["runs"], record["versions"]) == (40, 40, [1])
-    assert record["summary"]["n"] == 40
-    assert record["summary"]["weighted_score"]["mean"]["value"] == pytest.approx(sum(BASE) / 40)
+    assert (record["samples"], record["runs"], record["versions"]) == (60, 60, [1])
+    assert record["summary"]["n"] == 60
+    assert record["summary"]["weighted_score"]["mean"]["value"] == pytest.approx(sum(BASE) / 60)
     assert record["fingerprint"]["fields"]["policy"] == ["workflow@1"]
     head, *lines = assay("baseline", "show", "prod").out.splitlines()
     assert head.startswith("prod@1, made ")
-    assert lines[0] == "  samples        40 in 40 runs"
+    assert lines[0] == "  samples        60 in 60 runs"
     assert {line[17:].strip() == line[17:] and line[15:17] == "  " for line in lines} == {True}
 
 
@@ -229,7 +229,7 @@ def test_old_runs_in_a_file_or_stored_now_are_warned_of(assay: Any, tmp_path: Pa
                 dataset={"id": "d", "version": "1", "sample_id": f"s-{n}"},
                 started_at=f"{day}T00:00:00Z",
             )
-            for n in range(30)
+            for n in range(60)
         ]
         write(tmp_path / f"{name}.jsonl", runs)
     for now, is_old in (("2026-03-01T00:00:00Z", False), ("2026-11-15T00:00:00Z", True)):
@@ -334,7 +334,7 @@ def test_diff_shows_each_sample_that_changed_and_decides_nothing(assay: Any, bas
         ("s-0003", 0, ["looks_right"]),
         ("s-0005", -7, []),
     ]
-    assert document["missing"] == {"other": ["s-0039"], "baseline": []}
+    assert document["missing"] == {"other": ["s-0059"], "baseline": []}
     assert "outcome" not in document
     assert "s-0005" in assay("baseline", "diff", "prod", "other.jsonl").out
     assay("baseline", "set", "next", "cand.jsonl")
@@ -343,7 +343,7 @@ def test_diff_shows_each_sample_that_changed_and_decides_nothing(assay: Any, bas
         against["other"],
         against["comparison"]["n_paired"],
         against["comparison"]["superior"],
-    ) == ("baseline next@1", 40, True)
+    ) == ("baseline next@1", 60, True)
     assert assay("baseline", "diff", "prod", "next", "--grading-policy", "nonsense").code == 3
 
 

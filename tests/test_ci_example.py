@@ -206,7 +206,7 @@ def test_the_job_that_init_writes_gates_against_the_baseline_of_the_target_branc
     main = tmp_path / "own-bot"
     main.mkdir()
     (main / "bot.py").write_text("def answer(question):\n    return question.upper()\n")
-    rows = "".join(f"say w{n},SAY W{n}\n" for n in range(30))
+    rows = "".join(f"say w{n},SAY W{n}\n" for n in range(60))
     (main / "questions.csv").write_text(f"question,expected\n{rows}")
     assert assay("init", str(main)).code == 0
     steps = yaml.safe_load((main / ".github/workflows/assay.yml").read_text())["jobs"]["assay"]

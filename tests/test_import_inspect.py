@@ -180,7 +180,7 @@ def test_scores_that_were_edited_are_counted(tmp_path) -> None:
 def test_a_scorer_that_answers_in_words_can_not_be_ignored_by_a_gate(tmp_path, capsys) -> None:
     """`unsafe` on every sample would be promoted over `safe` by the other scorer alone."""
     for word in ("safe", "unsafe"):
-        rows = [sample(n, "C") for n in range(1, 41)]
+        rows = [sample(n, "C") for n in range(1, 61)]
         for row in rows:
             row["scores"]["safety"] = {"value": word}
         (tmp_path / f"{word}.json").write_text(json.dumps(log(*rows)))
@@ -193,7 +193,7 @@ def test_a_candidate_brings_no_scorer_with_other_options(tmp_path, capsys) -> No
     def written(name: str, *options: dict, **more) -> str:
         scorers = [{"name": "match", "options": {}}]
         scorers += [{"name": "model_graded_qa", "options": one} for one in options]
-        tree = log(*(sample(n, "C") for n in range(1, 41)))
+        tree = log(*(sample(n, "C") for n in range(1, 61)))
         tree["eval"] |= {"scorers": scorers, **more}
         (tmp_path / name).write_text(json.dumps(tree))
         return str(tmp_path / name)
@@ -208,8 +208,8 @@ def test_a_candidate_brings_no_scorer_with_other_options(tmp_path, capsys) -> No
         written("role.json", {"model": "openai/judge"}, **role),
         written("gone.json"),
     ):
-        assert assay(["gate", eased, "--baseline", old]) == 1
-        assert "lost the check scorer model_graded_qa with the options" in capsys.readouterr().out
+        assert assay(["gate", eased, "--baseline", old]) == 4
+        assert "checked for different things" in capsys.readouterr().out
 
 
 def test_errors_invalidated_samples_and_limits(tmp_path) -> None:
@@ -397,7 +397,7 @@ def test_two_commits_of_one_model_are_two_versions_with_their_own_times(
     for month, commit, value in (("10", "aaa1112223", "C"), ("11", "bbb1112223", "I")):
         at = f"2026-{month}-15T10:00:00+00:00"
         spec = {"revision": {"type": "git", "commit": commit}, "eval_id": f"e{month}"}
-        samples = [sample(number, value, total_time=1) for number in range(40)]
+        samples = [sample(number, value, total_time=1) for number in range(60)]
         tree = log(*samples, eval=spec, stats={"started_at": at, "completed_at": at})
         (tmp_path / f"{month}.json").write_text(json.dumps(tree))
         assert assay("import", f"{month}.json", "-o", f"{month}.jsonl").code == 0
@@ -406,7 +406,7 @@ def test_two_commits_of_one_model_are_two_versions_with_their_own_times(
     assert "latest~1 is capitals-" in done.err
     assert "capitals@m+aaa1112 on towns@unversioned, evaluated 2026-10-15T10:00:00" in done.err
     both = assay("import", "10.json", "11.json", "--json").json()["evaluations"]
-    assert [one["totals"]["n"] for one in both] == [40, 40], "two versions, two evaluations"
+    assert [one["totals"]["n"] for one in both] == [60, 60], "two versions, two evaluations"
     merged = assay("import", "10.json", "11.json", "--workflow", "bot@1")
     assert (merged.code, "e10 and e11 are separate results of bot@1" in merged.err) == (2, True)
     assert "`--workflow bot@VERSION`" in merged.err

@@ -73,7 +73,7 @@ def test_result_files_are_named_with_the_command_that_imports_them(
 
 
 def test_a_folder_with_results_alone_gets_a_gate_on_them(tmp_path: Path, assay: Any) -> None:
-    rows = "".join(f"q {n}?,a {n},1\n" for n in range(40))
+    rows = "".join(f"q {n}?,a {n},1\n" for n in range(60))
     (tmp_path / "last week.csv").write_text(f"question,answer,correct\n{rows}")
     (tmp_path / "${{ x }}.csv").write_text(f"question,answer,correct\n{rows}")
     done = assay("init", "--json").json()

@@ -15,12 +15,12 @@ import pytest
 from assay.archive import replay
 from assay.archive.grades import NO_BASIS, Basis, basis_of, drafts_of, settled, trace
 from assay.archive.replay import Remaker
-from assay.archive.replay_decisions import replay_decision
 from assay.canon import canonical
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
+from assay.services.replay import replay_decision
 from assay.store.drafts import Item, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
 from documents import FAMILIES, POLICY, run, scorecard
@@ -28,6 +28,7 @@ from judges import Run, here
 from postgres import ledger_url, on_sqlite, postgres_url
 from test_judge_audit import SCORER, good_card
 from test_named_baseline import spoil
+from test_one_decision import APPROVED, FRESH, RUNS
 from test_storing import newest, put_sides, write
 
 __all__ = ["here", "ledger_url", "postgres_url"]
@@ -66,7 +67,7 @@ def the_decision(ledger: Ledger) -> Item:
     return ledger.find("decision", newest_first=True, limit=1).items[0]
 
 
-def put_families(folder: Path, n: int = 40) -> None:
+def put_families(folder: Path, n: int = 60) -> None:
     for name, latency in (("candidate", 8000), ("baseline", 20000)):
         listed = [
             run(FAMILIES[index % 4], run_id=f"{name}-{index}", latency_ms=latency)
@@ -249,6 +250,88 @@ def test_a_grade_that_does_not_follow_from_its_evidence_is_named(here: Run, tmp_
         )
         with pytest.raises(NotEnoughEvidence, match="was forgotten"):
             replay_decision(ledger, item, Shelf(), project="default")
+
+
+CONFIRMED = ("--fresh", "fresh-red.jsonl", "--fresh-baseline", "fresh-base.jsonl")
+ACCEPTED = ("--accept", "s-00", "--because", "its row is wrong")
+ASKED = {
+    "a plan": ("same", "--with-plan", "plan.json"),
+    "a quarantine": ("one", "--quarantine", "s-00"),
+    "slices": ("many", "--slice", "tag", "--slice", "group"),
+    "a tolerance and a pass rate": ("one", "--tolerance", "7", "--min-pass-rate", "0.9"),
+    "missing samples": ("missing",),
+    "fresh runs": ("one", *CONFIRMED),
+    "fresh runs of the candidate": ("one", "--fresh", "fresh-green.jsonl"),
+    "fresh runs and all the rest": (
+        *("one", *CONFIRMED, "--with-plan", "plan.json"),
+        *("--quarantine", "s-07", "--slice", "tag"),
+    ),
+    "a laxer contract": ("laxer",),
+    "a laxer contract and a named profile": ("laxer", "--profile", "code-repair-measured"),
+}
+
+
+@pytest.fixture
+def sides(here: Run, tmp_path: Path) -> Path:
+    """Files of candidates, of fresh runs and of a plan."""
+    for name, documents in (*RUNS.items(), *FRESH.items()):
+        write(tmp_path / f"{name}.jsonl", *documents)
+    plan = here("gate", "--plan", "--baseline", "base.jsonl", "-o", "plan.json")
+    assert plan.code == 0, plan.err
+    return tmp_path
+
+
+def decided_and_replayed(here: Run, candidate: str, *words: str) -> dict[str, Any]:
+    """A stored decision, once it was replayed to its bytes."""
+    asked = ("gate", f"{candidate}.jsonl", "--baseline", "base.jsonl", *words)
+    done = here(*asked, "--store", "l.db", "--json")
+    assert done.out, done.err
+    again = here("ledger", "replay", newest("l.db", "decision"), "--db", "l.db")
+    assert again.code == 0, again.out + again.err
+    return dict(done.json())
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=ASKED)
+def test_a_decision_is_replayed_with_all_that_was_asked(
+    here: Run, sides: Path, asked: tuple[str, ...]
+) -> None:
+    decided_and_replayed(here, *asked)
+    assert here("ledger", "verify", "--db", "l.db").code == 0
+
+
+def test_fresh_runs_are_stored_with_the_decision_that_they_confirm(here: Run, sides: Path) -> None:
+    found = decided_and_replayed(here, "one", *CONFIRMED)
+    assert found["outcome"] == "reject"
+    assert {suspect["verdict"] for suspect in found["confirmation"]["suspects"]} == {"confirmed"}
+    with open_ledger(f"{sides}/l.db") as ledger:
+        item = the_decision(ledger)
+        links = ledger.links_of(item.digest)
+        fresh = [link for link in links if link.relation.startswith("fresh_")]
+        assert {link.relation for link in fresh} == {"fresh_candidate_of", "fresh_baseline_of"}
+        ledger.forget(str(fresh[0].source), author="dpo", reason="asked to")
+        with pytest.raises(NotEnoughEvidence, match="was forgotten"):
+            replay_decision(ledger, item, Shelf(), project="default")
+
+
+def test_an_accepted_failure_is_replayed_as_it_was_accepted(
+    here: Run, sides: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sides / "lib/policies").mkdir(parents=True)
+    (sides / "lib/policies/approved@1.yaml").write_text(APPROVED)
+    published = here("library", "publish", "--library", "lib")
+    assert published.code == 0, published.err
+    monkeypatch.setenv("GITHUB_ACTOR", "sam")
+    words = ("--release-policy", "approved", "--library", "lib")
+    done = here(
+        *("gate", "one.jsonl", "--baseline", "base.jsonl", *CONFIRMED, *ACCEPTED, *words),
+        *("--store", "l.db", "--json"),
+    )
+    assert done.code == 0, done.err
+    accepted = {suspect["accepted"] for suspect in done.json()["confirmation"]["suspects"]}
+    assert accepted == {"its row is wrong (sam)"}
+    digest = newest("l.db", "decision")
+    again = here("ledger", "replay", digest, "--db", "l.db", "--library", "lib")
+    assert again.code == 0, again.out + again.err
 
 
 @pytest.mark.parametrize("kind", ["run", "grade"])

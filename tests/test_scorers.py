@@ -471,16 +471,17 @@ def test_a_run_is_graded_by_the_scorers_of_its_files(assay: Any, tmp_path: Path)
     after = json.loads((tmp_path / "h.json").read_text())["results"]
     assert [one["weighted_score"] for one in after] == [100.0, 100.0]
     # without the criterion that a scorer added, these runs are refused, by file and by name
-    for source in ("assay-runs/one/runs.jsonl", "one"):
+    file = "assay-runs/one/runs.jsonl"
+    for source in (file, "one"):
         without = assay("grade", source, "--profile", "plain@1.yaml", "--no-config")
         assert (without.code, "SCO-016" in without.err) == (3, True), without.err
-    gated = assay("gate", "one", "--baseline", "one", "--profile", "plain@1.yaml", "--no-config")
+    gated = assay("gate", file, "--baseline", "one", "--profile", "plain@1.yaml", "--no-config")
     assert (gated.code, "SCO-016" in gated.err) == (3, True), gated.err
     stored = assay("grade", "one", "--no-config", "--json")  # by name: its profile is in the ledger
     assert [one["profile"] for one in stored.json()["results"]] == [path.stem, path.stem]
     hint = assay("grade", "one", "--no-config").out
     assert "--profile" not in hint
-    assert assay("gate", "one", "--baseline", "one", "--no-config").code in (1, 4)
+    assert assay("gate", file, "--baseline", "one", "--no-config").code in (1, 4)
     code = (tmp_path / "bot.py").read_text()
     (tmp_path / "bot.py").write_text(code.replace("'@' in", "'?' in"))
     resumed = assay("run", "--resume", "assay-runs/one")
@@ -535,7 +536,7 @@ def test_a_candidate_with_easier_scorers_is_not_promoted(assay: Any, tmp_path: P
         assert assay("run", "--name", name).code in (0, 1)
         return name
 
-    rows = [{"id": f"s-{n}", "q": "a", "expected": {"answer": "a"}} for n in range(32)]
+    rows = [{"id": f"s-{n}", "q": "a", "expected": {"answer": "a"}} for n in range(60)]
     (tmp_path / "s.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     good, leaks = "{'answer': inputs['q']}", "{'answer': inputs['q'] + '@b'}"
     first = version(1, good, "text.SIGN")
@@ -543,11 +544,11 @@ def test_a_candidate_with_easier_scorers_is_not_promoted(assay: Any, tmp_path: P
     assert assay("gate", version(2, good, "text.SIGN"), "--baseline", first).code == 0
     assert assay("gate", version(3, leaks, "text.SIGN"), "--baseline", first).code == 1
     found = assay("gate", version(4, leaks, "'?'"), "--baseline", first)
-    assert (found.code, "lost the check scorer checks:no_pii" in found.out) == (1, True), found
+    assert (found.code, "checked for different things" in found.out) == (4, True), found.out
     # but not replace a module that the scorers import
     (tmp_path / "colorsys.py").write_text("")
     found = assay("gate", version(5, good, "text.SIGN", "text, colorsys"), "--baseline", first)
-    assert (found.code, "lost the check scorer checks:no_pii" in found.out) == (1, True), found
+    assert (found.code, "checked for different things" in found.out) == (4, True), found.out
 
 
 def test_a_scorer_that_raises_or_counts_for_nothing_is_told(assay: Any, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def test_a_scorecard_is_graded_and_kept(api: Api) -> None:
 def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(
     api: Api, assay: Any, tmp_path: Path
 ) -> None:
-    ours, theirs = runs(30), runs(30, latency_ms=20000)
+    ours, theirs = runs(60), runs(60, latency_ms=20000)
     for name, side in (("candidate", ours), ("baseline", theirs)):
         (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, side)))
     said = assay("gate", "candidate.jsonl", "--baseline", "baseline.jsonl", "--json").json()
@@ -176,7 +176,7 @@ def test_a_decision_is_the_one_the_command_makes_and_names_its_evidence(
     links = api.get(f"/records/{posted.json()['digest']}").json()["links"]
     assert (
         sorted(link["relation"] for link in links)
-        == ["baseline_of"] * 30 + ["candidate_of"] * 30 + ["decides"] * 60
+        == ["baseline_of"] * 60 + ["candidate_of"] * 60 + ["decides"] * 120
     )
     digests = [link["source"] for link in links if link["relation"] == "candidate_of"]
     again = api.post("/decisions", {"candidate": {"digests": digests}, "baseline": theirs}).json()[
@@ -192,9 +192,9 @@ def test_a_decision_against_a_kept_baseline_names_its_version_as_the_command_doe
     tmp_path: Path,
     ledger_url: str,  # noqa: F811
 ) -> None:
-    ours = runs(30)
+    ours = runs(60)
     (tmp_path / "candidate.jsonl").write_text("\n".join(map(json.dumps, ours)))
-    kept = api.post("/baselines", {"name": "production", "evidence": runs(30, latency_ms=20000)})
+    kept = api.post("/baselines", {"name": "production", "evidence": runs(60, latency_ms=20000)})
     asked = ("gate", "candidate.jsonl", "--baseline", "production", "--store", ledger_url, "--json")
     sides = {"candidate": ours, "baseline": {"baseline": "production"}}
     posted = api.post("/decisions", sides).json()
@@ -373,10 +373,6 @@ def test_a_decision_is_made_by_the_release_rules_of_the_project(tmp_path: Path) 
             refused = api.post("/decisions", {**sides, name: value})
             assert refused.status_code == 422, (name, refused.text)
             assert f"Leave `{name}` out." in refused.text
-    only = ReleaseSettings(config="assay.yaml", only_command=("looks",))
-    with serving(f"{tmp_path}/l.db", release=only) as api:
-        refused = api.post("/decisions", sides)
-        assert (refused.status_code, "assay gate" in refused.text) == (422, True)
 
 
 def test_evidence_that_arrives_is_graded_by_the_rules_of_the_project(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from assay.api.comparing import gate, load, summary
+    from assay.api.comparing import gate, load, rehearse, summary
     from assay.api.evaluating import evaluate, run
     from assay.api.grading import explain, grade, score
     from assay.api.tables import grade_table
@@ -33,6 +33,7 @@ __all__ = [
     "grade",
     "grade_table",
     "load",
+    "rehearse",
     "run",
     "score",
     "summary",
@@ -52,6 +53,7 @@ _HOMES = {
     "grade": "assay.api.grading",
     "grade_table": "assay.api.tables",
     "load": "assay.api.comparing",
+    "rehearse": "assay.api.comparing",
     "run": "assay.api.evaluating",
     "score": "assay.api.grading",
     "summary": "assay.api.comparing",

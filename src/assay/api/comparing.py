@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from msgspec import structs
-
-from assay.api.results import EvaluationOutcome, GateOutcome, SummaryOutcome, block_of
-from assay.api.sources import OTHER_RULES, Source, SourceReader
-from assay.archive.evaluation_choice import refuse_other_scale
+from assay.api.results import (
+    EvaluationOutcome,
+    GateOutcome,
+    RehearsalOutcome,
+    SummaryOutcome,
+    block_of,
+)
+from assay.api.sources import OTHER_RULES, ReadSource, Source, SourceReader
 from assay.errors import InputError, NotEnoughEvidence, raise_faults
 from assay.files.json_files import Document, Unread
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
-from assay.pipeline.regraded import regraded_note
 from assay.pipeline.sides import Rereadable, severe_of, side_of
-from assay.release.baseline import check_age
-from assay.release.comparability import check_kept_rules
 from assay.release.plan import read_plan
 from assay.release.policy import Bars, make_release_rules
-from assay.services.compare import Acceptance, Asked, FreshRuns, check_kept_age, compare
+from assay.release.sides import Side
+from assay.services.compare import Acceptance, Asked, FreshRuns, compare
+from assay.services.rehearse import RELEASES, Rehearsing
+from assay.services.rehearse import rehearse as rehearse_sides
 
 
 def load(
@@ -46,13 +49,13 @@ def load(
     ['A', 'F', 'F']
     """
     reader = SourceReader(store, project, library)
-    documents = list(reader.documents(reference))
-    graders = reader.graded_by(_given(profile, policy, rubric))
-    choice = reader.required(graders.choice)
-    graded = list(_graded(iter(documents), choice.grader()))
+    read = reader.read(reference)
+    bar = reader.graded_by([], [read.graded], _given(profile, policy, rubric))
+    choice = reader.required(bar.choice)
+    graded = list(_graded(iter(read.documents), choice.grader()))
     _refuse_repeats(graded, reference)
     return EvaluationOutcome(
-        None, graded, choice=choice, name=reference, made=graders.made, made_at=graders.made_at
+        None, graded, choice=choice, name=reference, made=bar.made, origin=read.origin
     )
 
 
@@ -61,7 +64,7 @@ def project_grader(profile: str | None, policy: str | None, library: str | None)
     required of every run.
     """
     reader = SourceReader(None, None, library)
-    return reader.required(reader.graded_by(_given(profile, policy, None)).choice).grader()
+    return reader.required(reader.graded_by([], [], _given(profile, policy, None)).choice).grader()
 
 
 def _given(profile: str | None, policy: str | None, rubric: str | None) -> dict[str, str]:
@@ -146,14 +149,10 @@ def gate(
     """
     reader = SourceReader(store, project, library)
     given = _given(profile, policy, rubric)
-    new = list(reader.documents(candidate))
-    ours = reader.rules_of(candidate, given)
-    old = list(reader.baseline(baseline, judged=new))
-    base = reader.bar(ours, reader.rules_of(baseline, given), given=given)
-    if base.made is not None:
-        refuse_other_scale("the candidate", new, base.made)
-    chosen = structs.replace(base.choice, **given, library=library or base.choice.library)
-    grader = reader.required(chosen).grader()
+    new = reader.read(candidate)
+    old = reader.read(baseline, judged=new.documents)
+    bar = reader.bar(new, old, given)
+    grader = reader.required(bar.choice).grader()
     release = reader.release
     rules = make_release_rules(
         grader.shelf.policy_of("release", release_policy or release.policy or "release"),
@@ -164,41 +163,81 @@ def gate(
             release.min_overlap,
         ),
     )
-    if reader.taken is not None:
-        check_age(reader.taken, rules, now=None)
-    elif base.made_at is not None:
-        name = baseline.name if isinstance(baseline, EvaluationOutcome) else baseline
-        check_kept_age({"name": name, "made_at": base.made_at}, rules, where=name)
 
-    def read(documents: list[Document | Unread], name: str) -> Rereadable:
-        side = side_of(documents, grader, name=name, severe=severe_of(rules))
-        return Rereadable(side, partial(iter, documents))
+    def side(read: ReadSource, name: str) -> Rereadable:
+        made = side_of(read.documents, grader, name=name, severe=severe_of(rules))
+        return Rereadable(made, partial(iter, read.documents))
 
-    sides = read(new, "candidate"), read(old, "baseline")
-    notes = [note for side in (new, old) for note in reader.regraded_notes(side, grader)]
-    if reader.taken is not None:
-        named = {*given, *(("rubric",) if "profile" in given else ())}
-        name = reader.taken.name
-        changed = check_kept_rules(
-            reader.taken.record, sides[1].side, name=name, given=named, fix=OTHER_RULES
-        )
-        if changed is not None:
-            notes.append(regraded_note(name, *changed, kind="baseline"))
+    sides = side(new, "candidate"), side(old, "baseline")
     asked = Asked(
         tuple(dict.fromkeys((*reader.quarantine, *quarantine))),
         tuple(dict.fromkeys((*reader.slices, *slices))),
         None if plan is None else read_plan(plan),
-        candidate if isinstance(candidate, str) else "",
-        tuple(notes),
-        FreshRuns(
+        new.origin,
+        old.origin,
+        frozenset(given),
+        bar.made,
+        other_rules=OTHER_RULES,
+        fresh=FreshRuns(
             *(
-                None if source is None else read(list(reader.documents(source)), f"fresh {name}")
+                None if source is None else side(reader.read(source), f"fresh {name}")
                 for name, source in (("candidate", fresh), ("baseline", fresh_baseline))
             )
         ),
-        accept or Acceptance(),
+        accepted=accept or Acceptance(),
     )
     return GateOutcome(compare(sides[0], sides[1], rules, grader, asked))
+
+
+def rehearse(
+    evaluation: Source,
+    other: Source | None = None,
+    *,
+    release_policy: str | None = None,
+    tolerance: float | None = None,
+    recommend: bool = False,
+    seed: int = 0,
+    releases: int = RELEASES,
+    profile: str | None = None,
+    policy: str | None = None,
+    rubric: str | None = None,
+    library: str | None = None,
+    store: str | None = None,
+    project: str | None = None,
+) -> RehearsalOutcome:
+    """How often a release policy would reject, hold and promote a version against itself, from its
+    repeats, and which planted regressions it would find; with `other`, how often that version would
+    be promoted over this one.
+
+    `recommend` also proposes numbers of runs, a margin and a policy. Runs are graded as in `gate`,
+    where the evaluation is the baseline.
+    """
+    reader = SourceReader(store, project, library)
+    given = _given(profile, policy, rubric)
+    older = reader.read(evaluation)
+    newer = None if other is None else reader.read(other)
+    grader = reader.required(reader.bar(older, older, given).choice).grader()
+    release = reader.release
+    rules = make_release_rules(
+        grader.shelf.policy_of("release", release_policy or release.policy or "release"),
+        Bars(
+            release.tolerance if tolerance is None else tolerance,
+            release.min_pass_rate,
+            release.confidence,
+        ),
+    )
+
+    def side(read: ReadSource, name: str) -> Side:
+        named = read.source if isinstance(read.source, str) else read.source.name or name
+        return side_of(read.documents, grader, name=named, severe=severe_of(rules))
+
+    made = rehearse_sides(
+        side(older, "the evaluation"),
+        rules,
+        Rehearsing(releases, seed, recommend),
+        other=None if newer is None else side(newer, "the other version"),
+    )
+    return RehearsalOutcome(made)
 
 
 def _graded(documents: Iterator[Document | Unread], grader: Grader) -> Iterator[Graded]:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 from assay.canon import canonical
 from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Graded
+from assay.scoring.profile import Profile
+from assay.services.compare import Origin
+from assay.services.rules import GradedSide
 from assay.views.documents import pretty
 from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.text import text_view
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from assay.records.decision import Decision
     from assay.records.evaluation import Evaluation
     from assay.records.grade import Payload
+    from assay.records.rehearsal import Rehearsal
     from assay.records.summary import SummaryBlock
     from assay.views.blocks import Part
 
@@ -56,7 +60,7 @@ class EvaluationOutcome(Displayed):
         choice: Choice,
         name: str = "",
         made: ToolProfile | None = None,
-        made_at: str | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.evaluation = evaluation
         self.name = evaluation.name if evaluation is not None else name
@@ -67,9 +71,16 @@ class EvaluationOutcome(Displayed):
         """
         self.made = made
         """The profile, if it was made from another tool's metrics, with the columns read."""
-        self.made_at = made_at
-        """When a stored evaluation was made: as a baseline it may be too old."""
+        self.origin = origin or Origin(self.name)
+        """Where its runs come from: as a baseline, a stored evaluation may be too old."""
         self.notes: tuple[str, ...] = ()
+
+    def graded_side(self) -> GradedSide:
+        """What graded it, for a comparison."""
+        choice = self.choice
+        profile = choice.profile.id if isinstance(choice.profile, Profile) else choice.profile
+        settings = {"profile": profile, "rubric": choice.rubric, "policy": choice.policy}
+        return GradedSide(self.name or "the candidate", settings, self.made)
 
     @property
     def grades(self) -> list[Payload]:
@@ -170,6 +181,22 @@ class GateOutcome(Displayed):
         from assay.views.decision import decision_summary
 
         return decision_summary(self.decision)
+
+
+class RehearsalOutcome(Displayed):
+    """A rehearsal of a release policy; `rehearsal` has every number."""
+
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self.rehearsal = rehearsal
+
+    def document(self) -> bytes:
+        """The rehearsal as `assay.rehearsal/1`."""
+        return pretty(self.rehearsal)
+
+    def _parts(self) -> Sequence[Part]:
+        from assay.views.rehearsal import rehearsal_summary
+
+        return rehearsal_summary(self.rehearsal)
 
 
 class SummaryOutcome(Displayed):

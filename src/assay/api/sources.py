@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
@@ -16,17 +16,14 @@ from assay.archive.evaluation_choice import (
     CHOSEN,
     OWN,
     ComparedInput,
-    EvaluationChoice,
     ToolProfile,
     baseline_settings,
-    choose,
-    covers,
     one_made_profile,
-    refuse_unknown_bar,
 )
 from assay.archive.evaluations import (
     ambiguous,
     described,
+    evaluation_label,
     find_evaluation,
     first_grade,
     need_evaluation,
@@ -41,17 +38,18 @@ from assay.importers.known import fitting
 from assay.importers.parts import head_of
 from assay.library.shelf import Shelf
 from assay.pipeline.choice import Choice
-from assay.pipeline.regraded import regraded_in
 from assay.registry import is_path
-from assay.release.baseline import StoredBaseline, find, names, refuse_exam
+from assay.release.baseline import find, names, refuse_exam
 from assay.running.post_run import required_profile
-from assay.scoring.profile import Profile, load_profile
+from assay.scoring.profile import load_profile
+from assay.services.compare import Origin
+from assay.services.rules import GradedSide, RulesRequest, graded_side, rules_for
 
 if TYPE_CHECKING:
-    from assay.pipeline.grading import Grader
     from assay.running.config import ReleaseBars
     from assay.store.ledger import Ledger
 
+Rules = Mapping[str, str]
 Source = str | EvaluationOutcome
 """An outcome, a file of runs or grades, or a reference to a stored evaluation."""
 OTHER_RULES = (
@@ -65,12 +63,19 @@ DEFAULT_PROJECT = "default"
 
 
 class Bar(NamedTuple):
-    """What to grade by, and what is known of the results that it comes from."""
+    """What to grade by, and the profile if it was made from another tool's metrics."""
 
     choice: Choice
     made: ToolProfile | None = None
-    """The profile, if it was made from another tool's metrics."""
-    made_at: str | None = None
+
+
+class ReadSource(NamedTuple):
+    """A source that was read, and what is known of it."""
+
+    source: Source
+    documents: list[Document | Unread]
+    origin: Origin
+    graded: GradedSide
 
 
 class SourceReader:
@@ -80,46 +85,31 @@ class SourceReader:
         self._store = store
         self._given_library = library
         self._project = project
-        self.stored: tuple[str, Mapping[str, Any], str | None] | None = None
-        """The name of the stored evaluation that was read last, its settings, and when it was made.
-        """
-        self.taken: StoredBaseline | None = None
-        """The stored baseline that was read by its name."""
-        self._first_grades: dict[str, Any] = {}
-        """By reference, the first grade that each evaluation was stored with."""
 
     @cached_property
     def _config(self) -> Configured:
         return nearest()
 
-    def graded_by(self, given: Mapping[str, str]) -> Bar:
-        """What to grade by: what is given, else the configuration's, else the evaluation's."""
+    def graded_by(
+        self, candidate: Sequence[GradedSide], baseline: Sequence[GradedSide], given: Rules
+    ) -> Bar:
+        """What to grade by, as every door chooses it."""
         library = self._given_library or self._config.library
         named = ((kind, getattr(self._config, kind)) for kind, _ in CHOSEN)
-        configured = {kind: value for kind, value in named if value}
-        if self.stored is None:
-            values: dict[str, Any] = {**dict(CHOSEN), **configured, **given}
-            return Bar(Choice(**values, library=library, cards=self._config.cards))
-        name, settings, made_at = self.stored
-
-        def chosen_by(given: Mapping[str, str]) -> EvaluationChoice:
-            return choose(
-                {}, {name: settings}, given=given, configured=configured, flags=_ARGUMENTS
+        found = rules_for(
+            RulesRequest(
+                candidate,
+                baseline,
+                given,
+                {kind: value for kind, value in named if value},
+                flags=_ARGUMENTS,
+                fix=OTHER_RULES,
+                shelf=Shelf(*filter(None, [library])),
             )
-
-        found = chosen_by(given)
-        profile: str | Profile | None = found.profile
-        if found.own is not None:
-            own = load_profile(Document(dict(found.own), OWN))
-            base = configured.get("profile")
-            shelf = Shelf(*filter(None, [library]))
-            if found.made is not None or base is None or covers(own, shelf.profile(base)):
-                profile = own
-            else:  # it lacks something that assay.yaml requires
-                found = chosen_by({"profile": base, **given})
-                profile = found.profile
-        choice = Choice(found.policy, profile, found.rubric, library, self._config.cards)
-        return Bar(choice, found.made, made_at)
+        )
+        own = None if found.own is None else load_profile(Document(dict(found.own), OWN))
+        choice = Choice(found.policy, own or found.profile, found.rubric, library)
+        return Bar(structs.replace(choice, cards=self._config.cards), found.made)
 
     def required(self, choice: Choice) -> Choice:
         """The same with what the scorers and gates of the configuration require of every run."""
@@ -150,40 +140,33 @@ class SourceReader:
         """What the nearest configuration has decisions sliced by."""
         return self._config.slices
 
-    def rules_of(self, source: Source, given: Mapping[str, str]) -> Bar | None:
-        """What graded a source that was read just now; None if it doesn't say."""
-        if isinstance(source, EvaluationOutcome):
-            return Bar(source.choice, source.made, source.made_at)
-        if self.stored is None:
-            return None
-        made, self.stored = self.graded_by(given), None
-        return made
-
-    def bar(self, ours: Bar | None, theirs: Bar | None, *, given: Mapping[str, str]) -> Bar:
-        """What both sides are graded by: the baseline's rules. A stored baseline is checked against
-        the rules it was stored under; one without rules takes none from the candidate.
+    def bar(self, ours: ReadSource, theirs: ReadSource, given: Rules) -> Bar:
+        """What both sides are graded by. An outcome says what it was graded by: as the baseline it
+        is the bar, and against a stored baseline, which is checked against its own record, too.
         """
-        if theirs is not None:
-            if theirs.made is not None and ours is not None and ours.made is not None:
-                one_made_profile(
-                    [ComparedInput(theirs.made.name, theirs.made)],
-                    [ComparedInput(ours.made.name, ours.made)],
-                )
-            return theirs
-        if self.taken is not None and ours is not None:
-            return ours
-        base = self.graded_by({})
-        if ours is not None:
-            own = {kind: getattr(ours.choice, kind) for kind in _ARGUMENTS}
-            same = {kind for kind, value in own.items() if value == getattr(base.choice, kind)}
-            refuse_unknown_bar("the candidate", own, given=same | {*given}, fix=OTHER_RULES)
-        return base
+        outcome = theirs.source
+        if theirs.graded.kept and theirs.graded.made is None:
+            outcome = ours.source
+        if not isinstance(outcome, EvaluationOutcome):
+            return self.graded_by([ours.graded], [theirs.graded], given)
+        if "profile" not in given:
+            one_made_profile(
+                [ComparedInput(theirs.graded.name, theirs.graded.made)],
+                [ComparedInput(ours.graded.name, ours.graded.made)],
+            )
+        library = self._given_library or outcome.choice.library
+        choice = structs.replace(outcome.choice, **given, library=library)
+        return Bar(choice, None if "profile" in given else outcome.made)
 
-    def documents(self, source: Source) -> Iterator[Document | Unread]:
-        """The runs or grades of a source."""
+    def read(
+        self, source: Source, *, judged: Sequence[Document | Unread] | None = None
+    ) -> ReadSource:
+        """The runs or grades of a source. With `judged`, what the candidate was read from, it may
+        also be a stored baseline by its name.
+        """
         if isinstance(source, EvaluationOutcome):
-            yield from source.documents()
-        elif not isinstance(source, str):
+            return ReadSource(source, list(source.documents()), source.origin, source.graded_side())
+        if not isinstance(source, str):
             raise InputError(
                 "API-001",
                 f"runs can't be read from {type(source).__name__}.",
@@ -191,40 +174,27 @@ class SourceReader:
                 " the result of `assay.evaluate`, `assay.run` or `assay.load`. `assay.grade` takes"
                 " a run itself.",
             )
-        elif is_path(source):
+        if is_path(source):
             _refuse_foreign(source)
-            yield from stream_documents(source)
-        else:
-            yield from self._stored(source, ())
-
-    def baseline(
-        self, source: Source, *, judged: Sequence[Document | Unread]
-    ) -> Iterator[Document | Unread]:
-        """The runs of a baseline, which may also be a stored one by its name, as for the command;
-        the caller, who knows the policy, refuses one that is too old.
-        """
-        if not isinstance(source, str) or is_path(source):
-            yield from self.documents(source)
-            return
+            documents = list(stream_documents(source))
+            return ReadSource(source, documents, Origin(source), GradedSide(source))
         folder = find_upwards(BASELINES) or BASELINES
-        if source.partition("@")[0] not in names(folder):
-            yield from self._stored(source, judged, baseline=True)
-            return
-        self.taken = find(folder, source)
-        refuse_exam(self.taken.kind, self.taken.name, where=self.taken.path)
-        self._refuse_evaluation(source)
-        if (made := baseline_settings(self.taken.record)) is not None:
-            self.stored = (f"the baseline {self.taken.name}", made, None)
-        yield from stream_documents(self.taken.path)
+        if judged is not None and source.partition("@")[0] in names(folder):
+            return self._kept(source, folder)
+        return self._stored(source, judged)
 
-    def regraded_notes(self, side: Sequence[Document | Unread], grader: Grader) -> list[str]:
-        """A note if a side is an evaluation that was graded by something else when it was
-        stored.
-        """
-        name = side[0].file if side and isinstance(side[0], Document) else ""
-        before = self._first_grades.get(name)
-        note = "" if before is None else regraded_in(name, before, side, grader)
-        return [note] if note else []
+    def _kept(self, source: str, folder: str) -> ReadSource:
+        """A stored baseline."""
+        taken = find(folder, source)
+        refuse_exam(taken.kind, taken.name, where=taken.path)
+        self._refuse_evaluation(source)
+        settings = baseline_settings(taken.record)
+        return ReadSource(
+            source,
+            list(stream_documents(taken.path)),
+            Origin(taken.name, source, kept=taken.record, where=taken.path),
+            graded_side(f"the baseline {taken.name}", settings, kept=True),
+        )
 
     def _refuse_evaluation(self, name: str) -> None:
         """Refuse the name of a stored baseline that an evaluation has too."""
@@ -245,15 +215,13 @@ class SourceReader:
         url = self._store or _nearest_ledger()
         return open_ledger(url if "://" in url else f"sqlite:///{url}", read_only=True)
 
-    def _stored(
-        self, reference: str, judged: Sequence[Document | Unread], *, baseline: bool = False
-    ) -> Iterator[Document]:
+    def _stored(self, reference: str, judged: Sequence[Document | Unread] | None) -> ReadSource:
         from assay.store.baselines import baseline_names
 
         project = self._project_name
         with self._ledger() as ledger:
             versions = versions_of(
-                document.tree for document in judged if isinstance(document, Document)
+                document.tree for document in judged or () if isinstance(document, Document)
             )
             stored = need_evaluation(
                 ledger,
@@ -262,13 +230,21 @@ class SourceReader:
                 judged=versions,
                 fix="`assay evals` lists them. A path has a slash or an extension.",
             )
-            if baseline and reference in baseline_names(ledger, project=project):
+            if judged is not None and reference in baseline_names(ledger, project=project):
                 raise ambiguous(reference, "a baseline in the ledger", described(stored))
             evaluation = stored.evaluation
-            self.stored = (evaluation.name, evaluation.settings, evaluation.started)
-            self._first_grades[reference] = first_grade(ledger, stored, project=project)
-            for item in stored_runs(ledger, stored, project=project):
-                yield Document(item.tree(), reference)
+            label = evaluation_label(ledger, stored, project=project)
+            origin = Origin(
+                label,
+                reference,
+                evaluation.started,
+                stored.digest,
+                graded=first_grade(ledger, stored, project=project),
+                where=reference,
+            )
+            runs = stored_runs(ledger, stored, project=project)
+            documents: list[Document | Unread] = [Document(run.tree(), reference) for run in runs]
+        return ReadSource(reference, documents, origin, graded_side(label, evaluation.settings))
 
 
 def _refuse_foreign(path: str) -> None:

@@ -133,6 +133,10 @@ class Remaker:
     def remake(self, traced: Traced) -> Graded:
         """Recompute a stored grade."""
         evidence = stored_evidence(traced.evidence, traced.grade)
+        return self.grader(traced).grade(Document(evidence.tree(), evidence.digest))
+
+    def grader(self, traced: Traced) -> Grader:
+        """The grader that a stored grade was made by."""
         stored = _replayable(traced.grade)
         basis = tuple(item.digest for item in traced.basis)  # the cards and the moment
         key = (on_shelf(stored.get("policy")), canonical(stored["selection"]), basis)
@@ -140,7 +144,7 @@ class Remaker:
         if grader is None:
             cards, now = cards_of(traced)
             grader = self._graders[key] = _RecordedGrader(self._shelf, stored, cards, now)
-        return grader.grade(Document(evidence.tree(), evidence.digest))
+        return grader
 
 
 def first_difference(stored: Any, again: Any, path: str = "") -> FirstDifference | None:

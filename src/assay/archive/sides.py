@@ -7,7 +7,7 @@ stored here: a caller stores the drafts in order, so that no record depends on a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from assay.archive.evaluation_choice import ToolProfile
 
 Take = Callable[[list[Draft]], None]
+FRESH = ("fresh_candidate_of", "fresh_baseline_of")
+"""How fresh runs of each side are linked to the decision that they confirm."""
 
 
 class KeptSide(NamedTuple):
@@ -105,17 +107,23 @@ def decision_drafts(
     candidate: KeptSide,
     baseline: KeptSide,
     *,
+    fresh: Sequence[KeptSide | None] = (),
     plan: Mapping[str, Any] | None = None,
     made: ToolProfile | None = None,
     author: str | None = None,
 ) -> list[Draft]:
     """A decision with links to the evidence of both sides, to the grades it decides on, to its
-    declared plan, and to a profile that was made for it and is on no shelf.
+    declared plan, and to a profile that was made for it and is on no shelf. `fresh` are the fresh
+    runs of the candidate and of the baseline.
     """
     decision = draft(document.tree(), kind="decision", author=author)
     decision = decision.linked("candidate_of", candidate.evidence)
     decision = decision.linked("baseline_of", baseline.evidence)
-    grades = dict.fromkeys((*candidate.grades, *baseline.grades))
+    again = [(name, side) for name, side in zip(FRESH, fresh, strict=False) if side is not None]
+    for name, side in again:
+        decision = decision.linked(name, side.evidence)
+    sides = (candidate, baseline, *(side for _, side in again))
+    grades = dict.fromkeys(grade for side in sides for grade in side.grades)
     decides = [Link("decides", digest) for digest in grades]
     decision = decision._replace(links=(*decision.links, *decides))
     before = []
@@ -131,6 +139,8 @@ class DecisionEvidence(NamedTuple):
 
     candidate: list[str]
     baseline: list[str]
+    fresh_candidate: list[str]
+    fresh_baseline: list[str]
     decided: list[str]
     """The grades that it uses."""
 
@@ -138,18 +148,18 @@ class DecisionEvidence(NamedTuple):
 def evidence_of_decision(ledger: Ledger, digest: str, *, project: str) -> DecisionEvidence:
     """What a decision links to; empty lists if its evidence is not stored."""
     links = ledger.links_of_many([digest], project=project)
-    candidate, baseline = (
+    candidate, baseline, fresh_candidate, fresh_baseline = (
         [
             link.source
             for link in links
-            if link.relation == f"{side}_of" and link.target == digest and link.source is not None
+            if link.relation == relation and link.target == digest and link.source is not None
         ]
-        for side in ("candidate", "baseline")
+        for relation in ("candidate_of", "baseline_of", *FRESH)
     )
     decided = [
         link.target for link in links if link.relation == "decides" and link.source == digest
     ]
-    return DecisionEvidence(candidate, baseline, decided)
+    return DecisionEvidence(candidate, baseline, fresh_candidate, fresh_baseline, decided)
 
 
 def baseline_record(
@@ -242,6 +252,10 @@ class SideReader:
             )
         )
         return self.kept[-1]
+
+    def of(self, side: object) -> KeptSide | None:
+        """A side that was read here; None for any other."""
+        return next((kept for kept in self.kept if kept is side), None)
 
     def read_baseline(self, baseline: KeptBaseline, grader: Grader, *, name: str) -> KeptSide:
         """The side of a baseline in the ledger."""

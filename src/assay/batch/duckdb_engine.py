@@ -23,6 +23,7 @@ FORMATS = {"parquet": "FORMAT PARQUET", "csv": "FORMAT CSV, HEADER", "jsonl": "F
 FILE_ENDS = tuple(f".{kind}" for kind in FORMATS)
 """A path with another ending is a folder of files."""
 _POLL_SECONDS = 0.2
+_ROWS = 4096
 _names = count(1)
 
 
@@ -97,12 +98,6 @@ class DuckDBEngine:
         self.connection.execute(f"CREATE TEMP VIEW {identifier(view)} AS {sql}")
         return view
 
-    def materialise(self, sql: str) -> str:
-        """A query as a temporary table; beyond the engine's memory it is on disk."""
-        table = f"assay_batch_{next(_names)}"
-        self._run(f"CREATE TEMP TABLE {identifier(table)} AS {sql}")
-        return table
-
     def attach_relation(self, relation: Any) -> str:
         """A relation or table of the caller's own connection as a view."""
         view = f"assay_batch_{next(_names)}"
@@ -137,6 +132,12 @@ class DuckDBEngine:
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """The rows of a query."""
         return self._run(sql).fetchall()
+
+    def stream(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query, without holding all of them."""
+        result = self._run(sql)
+        while rows := result.fetchmany(_ROWS):
+            yield from rows
 
     def write(
         self, sql: str, path: str, *, kind: str, progress: Callable[[float], None] | None = None

@@ -39,9 +39,6 @@ class BatchEngine(Protocol):
     def define(self, sql: str) -> str:
         """A query as a view; its name."""
 
-    def materialise(self, sql: str) -> str:
-        """A query, run once, as a table for as long as the engine lives; its name."""
-
     def columns(self, view: str) -> list[SourceColumn]:
         """The columns of a view, in order."""
 

@@ -1,6 +1,6 @@
-"""The SQL that reads the runs of a batch output as a decision or a summary counts them, in whole
-numbers: scores in hundredths, norms in billionths. It is written in DuckDB's dialect; `sqlglot`
-translates it for the engine.
+"""The SQL that reads the runs of a batch output for a summary or a decision, in whole numbers:
+scores in hundredths, norms in billionths. It is written in DuckDB's dialect; `sqlglot` translates
+it for the engine.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from assay.errors import InputError
 from assay.exact import NORM_ONE
 
 SAMPLE, GROUP, ATTEMPT = "sample", "group", "attempt"
+TAG, FAMILY = "tag", "family"
 DATASET_VERSION, JUDGE = "dataset_version", "judge"
 DECIDED = (SAMPLE, GROUP, ATTEMPT, DATASET_VERSION, JUDGE)
 """The kept columns that a decision looks for."""
-MAX_REPEATS = 200
-"""The most repeats of one sample: with fewer, a mean is never halfway between two billionths."""
 LIST_TYPES = ("VARCHAR[]", "ARRAY<STRING>")
 MAX_EXTRA_GATES = 100
 """Gates beyond those of the profile."""
@@ -76,21 +75,8 @@ class BatchRunQuery:
         ]
 
     def runs(self, side: BatchView, *more: str) -> str:
-        """The runs of one side: what a decision reads of each, and `more` columns."""
-        run = f"CAST({identifier('run')} AS VARCHAR)"
-        sample = (
-            f"COALESCE(CAST({identifier(SAMPLE)} AS VARCHAR), {run})"
-            if SAMPLE in side.columns
-            else run
-        )
-        columns = [
-            f"{run} AS run",
-            f"{sample} AS sample",
-            f"{_attempt(side)} AS attempt",
-            f"NULLIF(CAST({_kept(side, GROUP)} AS VARCHAR), '') AS grp",
-            "CASE WHEN passed THEN 1 ELSE 0 END AS p",
-            f"{_units('score', 100)} AS score",
-        ]
+        """The runs of a batch, with a column of 1 and 0 for each verdict, and `more` columns."""
+        columns = self._named(side)
         columns += [f"{has_item('failed_gates', gate)} AS g{index}" for index, gate in self.gates]
         columns += [
             f"{has_item('undetermined_gates', gate)} AS u{index}" for index, gate in self.gates
@@ -99,17 +85,47 @@ class BatchRunQuery:
         columns += [
             f"{has_item('failed_floors', floor)} AS f{index}" for index, floor in self.floors
         ]
-        columns += [
-            f"{_units(f'norm_{criterion.name}', NORM_ONE)} AS n{index}"
-            for index, criterion in enumerate(self.plan.criteria)
-        ]
         return f"SELECT {', '.join([*columns, *more])} FROM {identifier(side.view)}"
+
+    def listed(self, side: BatchView) -> str:
+        """The same runs as a decision reads them: with lists of verdicts, `tag` and `family`."""
+        columns = [
+            *self._named(side),
+            "failed_gates",
+            "undetermined_gates",
+            "extra_gates",
+            "failed_floors",
+            "missing",
+            *(f"NULLIF(CAST({_kept(side, name)} AS VARCHAR), '')" for name in (TAG, FAMILY)),
+        ]
+        return f"SELECT {', '.join(columns)} FROM {identifier(side.view)}"
+
+    def _named(self, side: BatchView) -> list[str]:
+        """The run, its sample and its numbers."""
+        run = f"CAST({identifier('run')} AS VARCHAR)"
+        sample = (
+            f"COALESCE(CAST({identifier(SAMPLE)} AS VARCHAR), {run})"
+            if SAMPLE in side.columns
+            else run
+        )
+        return [
+            f"{run} AS run",
+            f"{sample} AS sample",
+            f"{_attempt(side)} AS attempt",
+            f"NULLIF(CAST({_kept(side, GROUP)} AS VARCHAR), '') AS grp",
+            "CASE WHEN passed THEN 1 ELSE 0 END AS p",
+            f"{_units('score', 100)} AS score",
+            *(
+                f"{_units(f'norm_{criterion.name}', NORM_ONE)} AS n{index}"
+                for index, criterion in enumerate(self.plan.criteria)
+            ),
+        ]
 
 
 def extra_gate_names(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) -> list[str]:
     """The gates beyond the plan's that runs of these batches have."""
     if any(side.columns.get("extra_gates") not in LIST_TYPES for side in sides):
-        return []  # such a batch is refused by name: see `side_checks`
+        return []  # such a batch is refused by name: see `summary`
     listed = " UNION ".join(
         f"SELECT DISTINCT UNNEST(extra_gates) AS gate FROM {identifier(side.view)}"
         for side in sides
@@ -126,8 +142,9 @@ def extra_gate_names(engine: BatchEngine, plan: BatchPlan, *sides: BatchView) ->
 
 
 def bad_attempt(side: BatchView) -> str:
-    """Whether a run has an attempt that isn't a whole number."""
-    is_other = f"CAST({_attempt(side)} AS DOUBLE) <> {_attempt_number(side)}"
+    """Whether a run has an attempt that isn't a whole number from 1."""
+    attempt = _attempt(side)
+    is_other = f"CAST({attempt} AS DOUBLE) <> {_attempt_number(side)} OR {attempt} < 1"
     return f"NOT {_kept(side, ATTEMPT)} IS NULL AND COALESCE({is_other}, TRUE)"
 
 

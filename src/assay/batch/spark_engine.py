@@ -91,11 +91,6 @@ class SparkEngine:
         with spark_faults("run"):
             return self._view(self.session.sql(sql))
 
-    def materialise(self, sql: str) -> str:
-        """A query as a view that Spark keeps once it is worked out."""
-        with spark_faults("run"):
-            return self._view(self.session.sql(sql).cache())
-
     def columns(self, view: str) -> list[SourceColumn]:
         """The columns of a view, in order."""
         with spark_faults("read", where=view):

@@ -59,7 +59,7 @@ def _compared(options: Options, ledger: Store | None) -> dict[str, Any]:
 
 def _side(texts: list[str], options: Options, grader: Grader, kept: SideReader | None) -> Side:
     if len(texts) == 1 and not is_path(texts[0]) and not isinstance(texts[0], StoredInput):
-        return read_named(texts[0], grader, folder=options.dir, kept=kept).side
+        return read_named(texts[0], grader, folder=options.dir, kept=kept).side.side
     return read_side(texts, grader, name=", ".join(texts)).side
 
 

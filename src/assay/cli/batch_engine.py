@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from assay.cli.frame import Bounds, Options, arg
 from assay.errors import UsageError
 from assay.registry import near_miss
-from assay.release.looks import KINDS
+from assay.release.pairs import SLICES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,10 +132,11 @@ def refuse_batch_options(options: Options) -> None:
             f"{given[0]} is for outputs of `assay batch`, and none was given.",
             fix="Omit it, or grade with `assay batch` first.",
         )
-    if other := [kind for kind in options.slice if kind not in KINDS]:
+    if other := [kind for kind in options.slice if kind not in SLICES]:
         raise UsageError(
             "CLI-001",
-            f"--slice {other[0]} is not a kind of slice.{near_miss(other[0], KINDS)}",
-            fix=f"Runs have {', '.join(KINDS)}; a batch has the columns that it kept. To compare by"
-            f" a column of a table of results, map it: --map {shlex.quote(f'group={other[0]}')}.",
+            f"--slice {other[0]} is not a kind of slice.{near_miss(other[0], SLICES)}",
+            fix=f"Runs have {', '.join(SLICES)}; a batch has the columns that it kept. To compare"
+            " by a column of a table of results, map it:"
+            f" --map {shlex.quote(f'group={other[0]}')}.",
         )

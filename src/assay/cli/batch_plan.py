@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
 
-from assay.batch.plan import BatchPlan, make_batch_plan
+from assay.batch.plan import make_batch_plan
 from assay.cli import options as opt
 from assay.cli.configured import DEFAULT
 from assay.cli.grade import asked_profile
 from assay.cli.hints import command
 from assay.cli.parsing import Options
 from assay.errors import AssayError, InputError
-from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
-from assay.pipeline.batch_gate import BatchSide
+from assay.pipeline.batch_sides import BatchOutput
 from assay.pipeline.batching import scoring_plan
-from assay.pipeline.grading import DEFAULT_POLICY
+from assay.pipeline.grading import DEFAULT_POLICY, Grader
 from assay.scoring.profile import ScoringPlan
-
-
-class BatchRules(NamedTuple):
-    """The rules of a batch, as the shelf has them."""
-
-    plan: BatchPlan
-    grading: Rules
-    roles: dict[str, str]
-    """The role of each criterion that has one."""
+from assay.services.batch_compare import BatchGrading
 
 
 def asks_to_store(options: Options) -> bool:
@@ -50,26 +40,26 @@ def chosen_policy(options: Options, option: str = "policy") -> str | None:
     return named if chosen else None
 
 
-def graded_by(options: Options, side: BatchSide, *, policy: str) -> BatchRules:
+def graded_by(options: Options, output: BatchOutput, *, policy: str) -> BatchGrading:
     """What the options name, from the command line or `assay.yaml`, else what the record of a batch
     names; `policy` is the name of the option with the policy.
     """
     shelf = opt.shelf_of(options)
-    scoring = _scoring(options, side, shelf)
-    grading = make_rules(shelf.policy(chosen_policy(options, policy) or side.record.policy))
+    scoring = _scoring(options, output, shelf)
+    grader = Grader(shelf, policy=chosen_policy(options, policy) or output.record.policy)
     roles = {
         planned.spec.id: planned.spec.role
         for planned in scoring.criteria
         if planned.spec.role is not None
     }
-    return BatchRules(make_batch_plan(scoring, grading), grading, roles)
+    return BatchGrading(make_batch_plan(scoring, grader.rules), grader, roles)
 
 
-def _scoring(options: Options, side: BatchSide, shelf: Shelf) -> ScoringPlan:
-    named = options.profile or side.record.profile
+def _scoring(options: Options, output: BatchOutput, shelf: Shelf) -> ScoringPlan:
+    named = options.profile or output.record.profile
     against = [word for name in getattr(options, "baseline", ()) for word in ("--baseline", name)]
     words = (*(["gate"] if against else ["report", "summary"]), *options.files, *against)
-    with from_record(options, named, side.path, words):
+    with from_record(options, named, output.path, words):
         return scoring_plan(shelf, profile=required(options, named) or named, rubric=options.rubric)
 
 

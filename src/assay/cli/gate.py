@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import getpass
 import os
+import shutil
 import subprocess
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, flag, repeated
@@ -16,7 +17,6 @@ from assay.cli.ledger import storing_evaluated
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
-from assay.files.inputs import StoredInput
 from assay.files.own_files import is_batch_output
 from assay.registry import is_path
 from assay.release.attestation import Subject
@@ -31,25 +31,12 @@ if TYPE_CHECKING:
     from assay.archive.evaluation_choice import ToolProfile
     from assay.archive.sides import SideReader
     from assay.archive.store import Store
-    from assay.cli.gate_worst import CandidateWorst
+    from assay.cli.gate_named import Decided
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
     from assay.services.compare import Asked, FreshRuns
-    from assay.views.charts.decisions import ScorePair
-
-
-class Decided(NamedTuple):
-    """A decision, and what its reports show besides it."""
-
-    decision: Decision
-    judged: list[Subject]
-    """What the candidate was read from."""
-    compared: list[Subject]
-    """What the baseline was read from."""
-    worst: CandidateWorst | None = None
-    pairs: list[ScorePair] | None = None
-    """The scores of every sample; None for batches."""
+    from assay.views.decision_samples import Texts
 
 
 def run(options: Options) -> int:
@@ -94,8 +81,9 @@ def decided(options: Options) -> Decided:
         opt.note(f"the baseline is {few(options.baseline)}, which {source} names.")
     if any(map(is_batch_output, [*options.files, *options.baseline])):
         from assay.cli.gate_batch import decide_on_batches
+        from assay.cli.gate_named import Decided
 
-        return decide_on_batches(options, rules)
+        return Decided(*decide_on_batches(options, rules, asked_of(options)))
     with storing_evaluated(options) as store:
         return (
             _decide(options, rules, choice.grader())
@@ -111,14 +99,13 @@ def _decide(
     *,
     kept: SideReader | None = None,
 ) -> Decided:
-    from assay.cli.gate_sides import read_baseline, read_side
-    from assay.cli.gate_worst import CandidateWorst
+    from assay.cli.gate_named import Decided, importer_of, named_samples
+    from assay.cli.gate_sides import read_baseline, read_side, terms_of
     from assay.services.compare import compare
     from assay.views.charts.decisions import ScorePair
 
     judged, compared = list[Subject](), list[Subject]()
-    worst = CandidateWorst.of(options)
-    now, regraded = opt.moment(options.now), [*getattr(options, "regraded", ())]
+    now = opt.moment(options.now)
     candidate = read_side(
         options.files,
         grader,
@@ -126,21 +113,18 @@ def _decide(
         rules=rules,
         kept=kept,
         read=judged,
-        seen=None if worst is None else worst.add,
     )
-    baseline = read_baseline(
+    baseline, origin = read_baseline(
         options.baseline,
         grader,
         folder=options.baselines,
         rules=rules,
         now=now,
-        options=options,
         kept=kept,
         read=compared,
-        regraded=regraded,
     )
-    asked = asked_of(options)._replace(
-        regraded=tuple(regraded), fresh=_fresh(options, rules, grader, judged, compared)
+    asked = asked_of(options, terms_of(options, origin))._replace(
+        fresh=_fresh(options, rules, grader, judged, compared, kept)
     )
     if options.confirm:
         from assay.cli.gate_confirm import confirm
@@ -148,31 +132,40 @@ def _decide(
         if options.fresh:
             raise UsageError("CLI-001", "--confirm makes the fresh runs, and --fresh names some.")
         confirmed = confirm(options, (candidate, baseline), rules, grader, asked)
-        asked = asked if confirmed is None else asked._replace(fresh=confirmed.fresh)
+        if confirmed is not None:
+            asked = asked._replace(fresh=_kept_fresh(confirmed.fresh, grader, kept))
     decision = compare(candidate, baseline, rules, grader, asked)
+    for note in decision.regraded or ():
+        if note not in getattr(options, "regraded", ()):  # else it was printed before
+            opt.warn(note)
     ours, theirs = candidate.side.samples, baseline.side.samples
     pairs = [
         ScorePair(
             name,
             ours[name].score if name in ours else None,
             theirs[name].score if name in theirs else None,
+            (theirs if name in theirs else ours)[name].title,
         )
         for name in sorted(theirs.keys() | (ours.keys() & set(decision.missing.baseline)))
         if name not in decision.missing.quarantined
     ]
-    return Decided(decision, judged, compared, worst, pairs)
+    named = named_samples(options, decision, candidate, baseline, grader)
+    importer = importer_of(candidate) if candidate.side.imported else ""
+    workflow = next(iter(candidate.side.versions), "")
+    return Decided(decision, judged, compared, named, pairs, importer, workflow, asked.fresh)
 
 
-def asked_of(options: Options) -> Asked:
-    """What the options ask of a decision, besides its sides and rules."""
+def asked_of(options: Options, terms: Asked | None = None) -> Asked:
+    """What the options ask of a decision, besides its sides and rules. `terms` say where the sides
+    come from.
+    """
     from assay.services.compare import Acceptance, Asked
 
     accepted = tuple(name for text in options.accept for name in text.split(",") if name)
-    return Asked(
-        tuple(options.quarantine),
-        tuple(options.slice),
-        _plan(options),
-        next((path.asked for path in options.files if isinstance(path, StoredInput)), ""),
+    return (terms or Asked())._replace(
+        quarantine=tuple(options.quarantine),
+        slices=tuple(options.slice),
+        plan=_plan(options),
         accepted=Acceptance(accepted, options.because or "", _person() if accepted else ""),
     )
 
@@ -184,9 +177,11 @@ def _person() -> str:
     for name in ("GITHUB_ACTOR", "GITLAB_USER_LOGIN"):
         if os.environ.get(name):
             return os.environ[name]
-    made = subprocess.run(
-        ["git", "config", "user.email"], capture_output=True, text=True, check=False
-    )
+    words = [shutil.which("git") or "git", "config", "user.email"]
+    try:
+        made = subprocess.run(words, capture_output=True, text=True, check=False)  # noqa: S603
+    except FileNotFoundError:
+        return getpass.getuser()
     return made.stdout.strip() or getpass.getuser()
 
 
@@ -196,6 +191,7 @@ def _fresh(
     grader: Grader,
     judged: list[Subject],
     compared: list[Subject],
+    kept: SideReader | None,
 ) -> FreshRuns:
     """The fresh runs that the options name."""
     from assay.cli.gate_sides import read_side
@@ -206,11 +202,28 @@ def _fresh(
             "CLI-001", "--fresh-baseline needs --fresh, the fresh runs of the candidate."
         )
     sides = [
-        read_side(files, grader, name=f"fresh {name}", rules=rules, read=read) if files else None
+        read_side(files, grader, name=f"fresh {name}", rules=rules, kept=kept, read=read)
+        if files
+        else None
         for files, name, read in (
             (options.fresh, "candidate", judged),
             (options.fresh_baseline, "baseline", compared),
         )
+    ]
+    return FreshRuns(*sides)
+
+
+def _kept_fresh(fresh: FreshRuns, grader: Grader, kept: SideReader | None) -> FreshRuns:
+    """Fresh runs that were made just now, stored like any other evidence."""
+    from assay.services.compare import FreshRuns
+
+    if kept is None:
+        return fresh
+    sides = [
+        None
+        if side is None
+        else kept.read(side.documents, grader, name=side.side.name, where=side.side.name)
+        for side in fresh
     ]
     return FreshRuns(*sides)
 
@@ -260,29 +273,36 @@ def _decide_and_store(
             " The decision is stored, but cannot be replayed."
         )
     profile: ToolProfile | None = getattr(options, "made_profile", None)
-    drafts = decision_drafts(made.decision, candidate, baseline, plan=_plan(options), made=profile)
+    drafts = decision_drafts(
+        made.decision,
+        candidate,
+        baseline,
+        fresh=[sides.of(side) for side in made.fresh],
+        plan=_plan(options),
+        made=profile,
+    )
     store.put(drafts)
     return made
 
 
 def _finish(options: Options, made: Decided) -> int:
     from assay.cli import terminal
-    from assay.cli.gate_worst import next_command
+    from assay.cli.gate_named import next_command, suspects_text
     from assay.views import junit
     from assay.views.blocks import Note
     from assay.views.decision import decision_summary, outcome_word
+    from assay.views.decision_samples import NO_TEXTS, TEXT
     from assay.views.decision_sections import decision_charts
     from assay.views.markdown_view import view
 
     document = made.decision
-    summary = decision_summary(document)
-    page = view(outcome_word(document), summary)
-    if made.worst is not None and (worst := made.worst.markdown()):
-        page += f"\n{worst}"
+    texts = NO_TEXTS if made.named is None else made.named.texts
+    page = view(outcome_word(document), decision_summary(document, texts, most=TEXT))
     forms: dict[str, Callable[[Decision], bytes]] = {
+        ".txt": suspects_text,
         ".md": lambda _: page.encode(),
-        ".xml": junit.decision,
-        ".sarif": lambda document: _sarif(options, document),
+        ".xml": lambda document: junit.decision(document, texts),
+        ".sarif": lambda document: _sarif(options, document, texts),
         ".html": lambda _: _html(options, made),
     }
     if options.charts:
@@ -295,7 +315,8 @@ def _finish(options: Options, made: Decided) -> int:
         _attest(options, made)
     for note in document.loud or () if options.json else ():
         opt.note(note)
-    show = partial(terminal.show, [*summary, *map(Note, next_command(options, document))])
+    summary = decision_summary(document, texts)
+    show = partial(terminal.show, [*summary, *map(Note, next_command(options, made))])
     return opt.give(options, document, show, exit_code(document), forms=forms)
 
 
@@ -304,15 +325,21 @@ def _html(options: Options, made: Decided) -> bytes:
     from assay.views.decision_sections import decision_view
     from assay.views.render import report
 
-    document = made.decision
+    document, named = made.decision, made.named
     title = f"Assay: {outcome_word(document)}"
-    worst = [] if made.worst is None else made.worst.parts()
-    parts = [*decision_view(document, pairs=made.pairs), *worst]
+    parts = (
+        decision_view(document, pairs=made.pairs)
+        if named is None
+        else [
+            *decision_view(document, pairs=made.pairs, texts=named.texts, broken=named.broken),
+            *named.parts(),
+        ]
+    )
     heading = f"{few(options.files)} against {few(options.baseline)}"
     return report(title, *parts, heading=heading).encode()
 
 
-def _sarif(options: Options, document: Decision) -> bytes:
+def _sarif(options: Options, document: Decision, texts: Texts) -> bytes:
     from assay.cli.gate_sides import sample_places
     from assay.views.sarif_grades import decision, named_samples
 
@@ -321,6 +348,7 @@ def _sarif(options: Options, document: Decision) -> bytes:
         document,
         places=sample_places(files, named_samples(document)),
         file=files[0] if files else None,
+        texts=texts,
     )
 
 
@@ -495,6 +523,6 @@ COMMANDS = {
             *STORE,
             "--no-store",
         ),
-        formats=(".json", ".md", ".xml", ".html", ".sarif"),
+        formats=(".json", ".md", ".xml", ".html", ".sarif", ".txt"),
     ),
 }

@@ -1,65 +1,79 @@
-"""`assay gate` on outputs of `assay batch`: the engine counts, and the rows stay where they are."""
+"""`assay gate` on outputs of `assay batch`."""
 
 from __future__ import annotations
 
 import os
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
-from assay.cli.batch_engine import reading_engine
+from assay.batch.duckdb_engine import DuckDBEngine
 from assay.cli.batch_plan import asks_to_store, graded_by
-from assay.cli.gate_worst import CandidateWorst
 from assay.cli.parsing import Options
 from assay.errors import UsageError
 from assay.files.inputs import no_such_file
 from assay.files.own_files import is_batch_output
-from assay.pipeline.batch_gate import decide_batches, read_batch_side
+from assay.pipeline.batch_sides import BatchOutput, read_batch_output
 from assay.records.decision import Decision
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.policy import ReleaseRules
+from assay.services.batch_compare import FreshOutputs, compare_batches
+from assay.services.compare import Asked
 
 
-def decide_on_batches(options: Options, rules: ReleaseRules) -> Decision:
+class BatchDecision(NamedTuple):
+    """A decision, and the files that each side was read from."""
+
+    decision: Decision
+    judged: list[Subject]
+    compared: list[Subject]
+
+
+def decide_on_batches(options: Options, rules: ReleaseRules, asked: Asked) -> BatchDecision:
     """The decision between two batches."""
     _check(options)
     candidate, baseline = (
-        read_batch_side(text) for text in (options.files[0], options.baseline[0])
+        read_batch_output(path) for path in (options.files[0], options.baseline[0])
     )
-    options.judged, options.compared = (
-        [Subject(file, digest) for file, digest in side.files] for side in (candidate, baseline)
-    )
-    options.worst = CandidateWorst.of(options)
-    graded = graded_by(options, baseline, policy="grading_policy")
-    with reading_engine(options) as engine:
-        return decide_batches(
-            engine,
-            candidate,
-            baseline,
-            graded.plan,
-            rules,
-            graded.grading,
-            roles=graded.roles,
-            quarantine=list(dict.fromkeys(options.quarantine)),
-            looks=options.looks,
-            slices=list(dict.fromkeys(options.slice)),
+    fresh = FreshOutputs(
+        *(
+            read_batch_output(paths[0]) if paths else None
+            for paths in (options.fresh, options.fresh_baseline)
         )
+    )
+    graded = graded_by(options, baseline, policy="grading_policy")
+    with TemporaryDirectory() as scratch:
+        engine = DuckDBEngine(scratch=scratch)
+        try:
+            made = compare_batches(engine, candidate, baseline, graded, rules, asked, fresh)
+        finally:
+            engine.close()
+    return BatchDecision(made, _files(candidate, fresh.candidate), _files(baseline, fresh.baseline))
+
+
+def _files(*outputs: BatchOutput | None) -> list[Subject]:
+    """The files of these batches."""
+    return [Subject(file, sha256) for output in outputs if output for file, sha256 in output.files]
 
 
 def _check(options: Options) -> None:
     """Refuse what can't be worked out over batches."""
-    texts = [*options.files, *options.baseline]
-    if other := [text for text in texts if not is_batch_output(text)]:
+    sides = (options.files, options.baseline, options.fresh, options.fresh_baseline)
+    if other := [path for paths in sides for path in paths if not is_batch_output(path)]:
         if is_path(other[0]) and not os.path.exists(other[0]):
             raise no_such_file(other[0])
         raise UsageError(
             "BAT-061",
-            f"{other[0]} isn't an output of `assay batch`, and the other side is.",
-            fix="Grade both sides with `assay batch`, or give runs or scorecards on both.",
+            f"{other[0]} isn't an output of `assay batch`, and another input is.",
+            fix="Grade all of them with `assay batch`, or give runs or scorecards.",
         )
-    if len(options.files) > 1 or len(options.baseline) > 1:
+    if any(len(paths) > 1 for paths in sides):
         raise UsageError("BAT-061", "a decision over batches takes one batch on each side.")
+    if options.fresh_baseline and not options.fresh:
+        raise UsageError(
+            "CLI-001", "--fresh-baseline needs --fresh, the fresh runs of the candidate."
+        )
     given = {
-        "--allow-unpaired": options.allow_unpaired,
-        "--with-plan": options.with_plan,
         "--charts": options.charts,
         "--store": asks_to_store(options),
         "-o FILE.sarif": any(path.endswith(".sarif") for path in options.output),

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
-from assay.cli.gate_sides import read_baseline
+from assay.cli.gate_sides import checked, read_baseline
 from assay.cli.ledger import storing_result
 from assay.errors import UsageError, count
 from assay.release.plan import make_plan
@@ -57,15 +57,19 @@ def _made(
             result.made_of(card)
     now = opt.moment(options.now)
     baseline = (
-        read_baseline(
-            options.baseline,
+        checked(
+            read_baseline(
+                options.baseline,
+                grader,
+                folder=options.baselines,
+                rules=rules,
+                now=now,
+                kept=kept,
+            ),
             grader,
-            folder=options.baselines,
-            rules=rules,
-            now=now,
-            options=options,
-            kept=kept,
-        ).side
+            rules,
+            options,
+        )
         if options.baseline
         else None
     )
@@ -93,7 +97,7 @@ def plan_lines(made: dict[str, Any]) -> Iterator[str]:
     )
     noise, confirmation = made["noise"], made["confirmation"]
     if noise is None:
-        yield "Nothing is known of the noise: name a baseline, best with several runs of each sample."
+        yield "Nothing is known of the noise: name a baseline with several runs of each sample."
         return
     source = (
         "assumed, from one run of each sample; run the baseline several times to know"

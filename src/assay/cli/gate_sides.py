@@ -6,20 +6,19 @@ import re
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
-from assay.archive.evaluation_choice import CHOSEN
 from assay.archive.named_baselines import find_named
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY
 from assay.cli.hints import command
 from assay.cli.ledger import baselines_folder
+from assay.cli.references import given_rules
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, Unread, stream_documents
-from assay.pipeline.regraded import regraded_note
 from assay.pipeline.sides import Rereadable, Seen, severe_of, side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
@@ -28,16 +27,14 @@ from assay.release.baseline import (
     StoredBaseline,
     age_warning,
     changed,
-    check_age,
     refuse_exam,
 )
-from assay.release.comparability import check_kept_rules
-from assay.services.compare import check_kept_age
+from assay.services.compare import Asked, Origin, check_origins, regraded_baseline
 from assay.views.documents import names_of
 from assay.views.exporters import ResultSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from assay.archive.sides import SideReader
     from assay.cli.parsing import Options
@@ -143,6 +140,27 @@ def _sample_id(tree: dict[str, Any]) -> Any:
     return dataset.get("sample_id") if isinstance(dataset, dict) else tree.get("sample_id")
 
 
+class NamedSide(NamedTuple):
+    """A side, and where it comes from."""
+
+    side: ReadSide
+    origin: Origin
+
+
+def origin_of(paths: Sequence[str]) -> Origin:
+    """Where a side of files or of an evaluation comes from."""
+    if not paths:
+        return Origin()
+    named = ", ".join(path.asked if isinstance(path, StoredInput) else path for path in paths)
+    path = paths[0]
+    if len(paths) > 1 or not isinstance(path, StoredInput) or path.evaluation is None:
+        return Origin(", ".join(paths), named)
+    stored = path.evaluation
+    return Origin(
+        str(path), named, stored.evaluation.started, stored.digest, graded=path.graded, where=path
+    )
+
+
 def read_baseline(
     paths: Sequence[str],
     grader: Grader,
@@ -150,14 +168,11 @@ def read_baseline(
     folder: str,
     rules: ReleaseRules,
     now: datetime | None,
-    options: Options,
     kept: SideReader | None = None,
     read: list[Subject] | None = None,
-    regraded: list[str] | None = None,
-) -> ReadSide:
-    """The baseline: files, or the name of a stored one or of an evaluation, which may be too old.
-    With `kept` one that is not in the folder may be in the ledger. `regraded` takes a note where
-    the rules that the command line names change those of a stored baseline.
+) -> NamedSide:
+    """The baseline: files, or the name of a stored one or of an evaluation. With `kept` one that is
+    not in the folder may be in the ledger.
     """
     names = [path for path in paths if not is_path(path) and not isinstance(path, StoredInput)]
     if names and len(paths) > 1:
@@ -166,39 +181,8 @@ def read_baseline(
             f"{names[0]!r} names a stored baseline, and it is one of several.",
             fix=f"Give one name, or files only; a file of that name is ./{names[0]}.",
         )
-
-    def graded(stored: StoredBaseline, side: Side) -> None:
-        file = stored.path if stored.path.endswith(".jsonl") else "FILE"
-        words = ("baseline", "set", re.split("[@ ]", stored.name)[0], file)
-        typed = options.baselines != baselines_folder()
-        carry = (*COMPARED_BY, *(("--baselines",) if typed else ()))
-        changed_rules = check_kept_rules(
-            stored.record,
-            side,
-            name=stored.name,
-            given=given_rules(options),
-            fix=f"{_KEPT_RULES} `{command(*words, options=options, carry=carry)}`.",
-        )
-        if changed_rules is not None and regraded is not None:
-            note = regraded_note(stored.name, *changed_rules, kind="baseline")
-            opt.warn(note)
-            regraded.append(note)
-
     if names:
-        return read_named(
-            paths[0],
-            grader,
-            folder=folder,
-            kept=kept,
-            read=read,
-            check=lambda stored: check_age(stored, rules, now=now),
-            graded=graded,
-            rules=rules,
-        )
-    for path in paths:
-        if isinstance(path, StoredInput) and path.evaluation is not None:
-            made = {"name": path, "made_at": path.evaluation.evaluation.started}
-            check_kept_age(made, rules, where=path, now=now)
+        return read_named(paths[0], grader, folder=folder, kept=kept, read=read, rules=rules)
     age = EvidenceAge()
     side = read_side(
         paths,
@@ -211,8 +195,35 @@ def read_baseline(
     )
     where, moment = ", ".join(paths), now or datetime.now(UTC)
     dated = StoredBaseline(where, where, "runs", age.dated(moment), {})
-    warn_of_age(dated, rules, moment, "A stored baseline of that age is refused.")
-    return side
+    origin = origin_of(paths)
+    if origin.made_at is None:  # else it is refused
+        warn_of_age(dated, rules, moment, "A stored baseline of that age is refused.")
+    return NamedSide(side, origin)
+
+
+def terms_of(options: Options, origin: Origin) -> Asked:
+    """What the options say of a comparison with this baseline."""
+    file = origin.where if origin.where.endswith(".jsonl") else "FILE"
+    words = ("baseline", "set", re.split("[@ ]", origin.name)[0], file)
+    typed = options.baselines != baselines_folder()
+    carry = (*COMPARED_BY, *(("--baselines",) if typed else ()))
+    return Asked(
+        candidate=origin_of(getattr(options, "files", ())),
+        baseline=origin,
+        given=frozenset(given_rules(options)),
+        made=getattr(options, "made_profile", None),
+        now=opt.moment(options.now),
+        other_rules=f"{_KEPT_RULES} `{command(*words, options=options, carry=carry)}`.",
+    )
+
+
+def checked(baseline: NamedSide, grader: Grader, rules: ReleaseRules, options: Options) -> Side:
+    """A baseline that a decision would accept, for what makes none."""
+    terms = terms_of(options, baseline.origin)
+    check_origins(terms.candidate, terms.baseline, rules, now=terms.now)
+    for note in regraded_baseline(baseline.side, grader, terms):
+        opt.warn(note)
+    return baseline.side.side
 
 
 def warn_of_age(
@@ -223,48 +234,26 @@ def warn_of_age(
         opt.warn(warning)
 
 
-def given_rules(options: Options) -> set[str]:
-    """Which of profile, rubric and policy the command line names. A profile brings its rubric,
-    where no other is named.
-    """
-    sources = options.sources
-    kinds: set[str] = set()
-    for kind, default in CHOSEN:
-        option = kind if hasattr(options, kind) else "grading_policy"
-        value = getattr(options, option)
-        if sources.get(option, "command line" if value != default else "") == "command line":
-            kinds.add(kind)
-    kinds -= getattr(options, "stored_rules", set())  # those that evaluations were stored with
-    return kinds | {"rubric"} if "profile" in kinds and options.rubric is None else kinds
-
-
 def read_named(
     name: str,
     grader: Grader,
     *,
     folder: str,
     kept: SideReader | None = None,
-    check: Callable[[StoredBaseline], None] | None = None,
-    graded: Callable[[StoredBaseline, Side], None] | None = None,
     read: list[Subject] | None = None,
     rules: ReleaseRules | None = None,
-) -> ReadSide:
-    """The side that a stored baseline is, by its name; `check` may refuse it before it is read, and
-    `graded` once it is graded.
-    """
+) -> NamedSide:
+    """The side that a stored baseline is, by its name."""
     looked_in = kept.store if kept is not None and kept.store.needed else None
     stored, in_ledger = find_named(folder, name, looked_in)
     refuse_exam(stored.kind, stored.name, where=stored.path)
-    if check is not None:
-        check(stored)
     label = f"baseline {stored.name}"
+    origin = Origin(stored.name, name, kept=stored.record, where=stored.path)
     if kept is not None and in_ledger is not None:
         if read is not None:
             read.append(Subject(stored.name, in_ledger.digest.removeprefix("sha256:")))
         found: ReadSide = kept.read_baseline(in_ledger, grader, name=label)
-        if graded is not None:
-            graded(stored, found.side)
-        return found
+        return NamedSide(found, origin._replace(digest=in_ledger.digest))
     own: list[Subject] = []
     found = read_side([stored.path], grader, name=label, rules=rules, kept=kept, read=own)
     if (
@@ -273,6 +262,4 @@ def read_named(
         raise changed(stored.path, "the evidence is not what was stored")
     if read is not None:
         read.append(Subject(stored.name, own[0].sha256))
-    if graded is not None:
-        graded(stored, found.side)
-    return found
+    return NamedSide(found, origin)

@@ -18,12 +18,9 @@ from msgspec import to_builtins
 
 from assay.archive.evaluation_choice import (
     MAP,
-    ComparedInput,
     ToolProfile,
     made_profile,
-    one_made_profile,
     own_profile,
-    refuse_other_scale,
     refuse_unknown_scales,
 )
 from assay.cli import options as opt
@@ -187,38 +184,35 @@ def files_digest(paths: Sequence[str]) -> str:
     return digests[0] if len(digests) == 1 else sha256("\n".join(digests).encode()).hexdigest()
 
 
-def use_made_profile(
-    options: Options, candidates: Sequence[str], baselines: Sequence[str], folder: str
-) -> None:
-    """Grade by the profile that the metrics of imported results make, where the command line names
-    no other.
+def refuse_unclear(options: Options, candidates: Sequence[str], baselines: Sequence[str]) -> None:
+    """Refuse a file without runs among other tools' results, and a baseline with a metric whose
+    scale isn't known.
     """
     if is_chosen(options):
         return
-    first_inputs = [
-        ComparedInput(side, _made(options, side, needed=True)) for side in baselines or candidates
-    ]
-    judged = candidates if baselines else ()
-    rest = [ComparedInput(side, _made(options, side, needed=False)) for side in judged]
-    if any(given.made for given in (*first_inputs, *rest)):
-        for given in (*first_inputs, *rest):
-            if given.made is None:
-                side = "baseline" if baselines and given not in rest else "candidate"
-                _refuse_empty(given.name, side)
-    chosen = one_made_profile(first_inputs, rest)
-    if chosen is None:
-        return
-    if baselines:
-        _refuse_unknown_scales(
-            next(compared.name for compared in first_inputs if compared.made), chosen
-        )
+    both = (*candidates, *baselines)
+    if any(made_of(options, side, needed=False) for side in both):
+        for side in both:
+            if not isinstance(side, StoredInput):
+                _refuse_empty(side, "baseline" if side in baselines else "candidate")
+    for side in baselines:
+        if isinstance(side, ImportedInput):
+            made = made_of(options, side, needed=True)
+            names = [] if made is None else made.profile.get("not_graded") or []
+            if made is not None and names:
+                option = map_option(side.imported.tally, names)
+                refuse_unknown_scales(made, option, again=False)
+
+
+def use_made_profile(
+    options: Options, judged: Sequence[str], chosen: ToolProfile, folder: str
+) -> None:
+    """Grade by a profile that was made from metrics."""
     names = [item["id"] for item in chosen.profile["criteria"]]
     for one in judged:
-        if isinstance(one, ImportedInput) and PASSED in names:
-            one.imported.score_verdicts()
-        if isinstance(one, StoredInput):
-            refuse_other_scale(one, stream_documents(one), chosen)
         if isinstance(one, ImportedInput):
+            if PASSED in names:
+                one.imported.score_verdicts()
             _compare_metrics(one, names)
     path = os.path.join(folder, f"{chosen.profile['profile']}@{chosen.profile['version']}.yaml")
     write_file(path, pretty(chosen.profile))
@@ -245,7 +239,7 @@ def _use(options: Options, profile: str) -> None:
     options.sources = {**options.sources, "profile": MADE, "rubric": MADE}
 
 
-def _made(options: Options, side: str, *, needed: bool) -> ToolProfile | None:
+def made_of(options: Options, side: str, *, needed: bool) -> ToolProfile | None:
     """The profile that was made for an input; None if it was not made from metrics. A candidate is
     graded by the baseline's profile and needs none.
     """
@@ -286,14 +280,6 @@ def _of_baseline(options: Options, name: str) -> Mapping[str, Any]:
         baseline = kept or find_named(options.baselines, name, store).stored  # which reports none
         return baseline.record
     return {}
-
-
-def _refuse_unknown_scales(baseline: str, graded: ToolProfile) -> None:
-    names = graded.profile.get("not_graded") or []
-    if isinstance(baseline, ImportedInput) and names:
-        option = map_option(baseline.imported.tally, names)
-        refuse_unknown_scales(graded, option, again=False)
-    refuse_unknown_scales(graded)
 
 
 def _compare_metrics(side: ImportedInput, names: Sequence[str]) -> None:

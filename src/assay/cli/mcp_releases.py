@@ -12,7 +12,7 @@ from assay.cli.baseline import set_baseline as store_baseline
 from assay.cli.baseline_diff import by_difference, change_line, compare_sides, diff_lines
 from assay.cli.gate import decided as decided_by
 from assay.cli.gate import rules_of
-from assay.cli.gate_sides import read_baseline, read_side
+from assay.cli.gate_sides import checked, read_baseline, read_side
 from assay.cli.grade import choice_of
 from assay.cli.imported_inputs import left_out
 from assay.cli.importing import import_files
@@ -35,14 +35,10 @@ def compare_evaluations(project: ServedProject, given: Mapping[str, Any]) -> Too
         _need_baseline(options.baseline)
         rules, grader = rules_of(options), choice_of(options).grader()
         after = read_side(options.files, grader, name=", ".join(options.files)).side
-        before = read_baseline(
-            options.baseline,
-            grader,
-            folder=options.baselines,
-            rules=rules,
-            now=None,
-            options=options,
-        ).side
+        baseline = read_baseline(
+            options.baseline, grader, folder=options.baselines, rules=rules, now=None
+        )
+        before = checked(baseline, grader, rules, options)
         found = compare_sides(before, after, rules)
     if found["baseline"] == "baseline":  # files, or an evaluation
         found["baseline"] = ", ".join(options.baseline)

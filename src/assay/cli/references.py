@@ -12,13 +12,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from assay.archive.evaluation_choice import (
-    CHOSEN,
-    covers,
-    one_own_profile,
-    one_setting,
-    refuse_unknown_bar,
-)
+from assay.archive.evaluation_choice import CHOSEN, FLAGS
 from assay.archive.evaluations import (
     LATEST,
     StoredEvaluation,
@@ -32,11 +26,13 @@ from assay.archive.evaluations import (
     versions_of,
 )
 from assay.cli import options as opt
+from assay.cli.configured import COMMAND_LINE
 from assay.cli.imported_inputs import (
     ImportedInput,
     import_input,
-    is_chosen,
     is_importable,
+    made_of,
+    refuse_unclear,
     report_import,
     use_made_profile,
 )
@@ -46,6 +42,7 @@ from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, stream_documents
 from assay.registry import is_path, is_relative
 from assay.release.baseline import names as baseline_names
+from assay.services.rules import GradedSide, RulesRequest, rules_for
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
@@ -234,96 +231,81 @@ class _Resolver(LedgerNames):
         return bool(getattr(self._options, "stored_grades", False))
 
     def choose(self) -> None:
-        """Grade by what the evaluations were graded by, where the command line chooses nothing
-        else.
-        """
-        stored = [
-            stored_input
-            for stored_input in self._made.values()
-            if stored_input.evaluation is not None
-        ]
-        use_made_profile(self._options, self.candidates, self.baselines, self._folder)
-        if "made_profile" not in self._options:
-            self._refuse_unknown_bar()
-            self._use_own_profile(stored)
-        for name, default in CHOSEN:
-            option = "grading_policy" if f"grading_{name}" in self._options else name
-            sources = self._options.sources
-            if not stored or getattr(self._options, option, "") != default:
-                continue
-            if sources.get(option) == "command line":  # it names the default
-                continue
-            settings = {
-                str(stored_input): stored_input.evaluation.evaluation.settings
-                for stored_input in stored
-            }
-            value = one_setting(name, default, settings, flag=f"--{option.replace('_', '-')}")
-            setattr(self._options, option, value)
-            if value != default:
-                self._options.stored_rules = {*getattr(self._options, "stored_rules", ()), name}
-
-    def _refuse_unknown_bar(self) -> None:
-        """Refuse a candidate that brings its own rules against runs that don't say what graded
-        them. A kept baseline says it, and is checked where it is read.
-        """
-        if not any(map(_is_bare, self.baselines)):
-            return
-        given = {
-            name
-            for name, default in CHOSEN
-            if getattr(self._options, f"grading_{name}", getattr(self._options, name, default))
-            != default
-        }
-        for candidate in self.candidates:
-            if not isinstance(candidate, StoredInput) or candidate.evaluation is None:
-                continue
-            settings = candidate.evaluation.evaluation.settings
-            own = settings.get("own_profile") and not is_chosen(self._options)
-            refuse_unknown_bar(
-                f"the evaluation {candidate}",
-                settings if own else {**settings, "own_profile": None},
-                given=given - {"profile"} if own else given,
+        """Grade by what `rules_for` says, where the options have anything to say about it."""
+        options = self._options
+        known = [name for name, _ in CHOSEN if _option(options, name) in options]
+        compares = bool(self.baselines)
+        judged = self.candidates if compares else []
+        refuse_unclear(options, self.candidates, self.baselines)
+        bar = self.baselines or self.candidates
+        given = given_rules(options)
+        chosen = rules_for(
+            RulesRequest(
+                [_graded(options, side, bar=False) for side in judged],
+                [_graded(options, side, bar=True) for side in bar],
+                given=given if "profile" in known else {**given, "profile": ""},
+                configured=_configured(options, given),
+                flags={name: f"--{_option(options, name).replace('_', '-')}" for name in FLAGS},
                 fix="Compare it with an evaluation that `assay evals` lists, or name the rules that"
                 " both sides are graded by, with --profile, --rubric or --grading-policy.",
+                shelf=opt.shelf_of(options),
             )
-
-    def _use_own_profile(self, stored: Sequence[StoredInput]) -> None:
-        """Grade by the profile that scorers and assertions added to, where the evaluations have one
-        and the command line names no other. One that lacks anything that assay.yaml requires counts
-        no longer.
-        """
-        sources = self._options.sources
-        if is_chosen(self._options):
-            return
-        own = one_own_profile(
-            [stored_input.evaluation.evaluation.settings for stored_input in stored]
         )
-        if own is None or not self._meets_config(own["profile"]):
+        if chosen.made is not None:
+            use_made_profile(options, judged, chosen.made, self._folder)
             return
-        folder = os.path.join(self._folder, "profiles")
-        file = "{profile}@{version}.yaml".format(**own["profile"])
-        self._options.profile = os.path.join(folder, file)
-        self._options.sources = {**sources, "profile": STORED}
-        if self._options.rubric is None:  # assay.yaml names none
-            self._options.rubric = own["rubric"]
-            self._options.sources["rubric"] = STORED
-        write_file(self._options.profile, pretty(own["profile"]))
-
-    def _meets_config(self, own: Mapping[str, Any]) -> bool:
-        """Whether a profile has all that the profile of assay.yaml has."""
-        if self._options.profile is None:
-            return True
-        from assay.scoring.profile import load_profile  # loaded only for names
-
-        wanted = opt.shelf_of(self._options).profile(self._options.profile)
-        return covers(load_profile(Document(dict(own), STORED)), wanted)
+        for name in known:
+            option, value = _option(options, name), getattr(chosen, name)
+            if name == "profile" and chosen.own is not None:
+                file = "{profile}@{version}.yaml".format(**chosen.own)
+                value = os.path.join(self._folder, "profiles", file)
+                write_file(value, pretty(chosen.own))
+                options.sources = {**options.sources, "profile": STORED, "rubric": STORED}
+            if value != getattr(options, option):
+                setattr(options, option, value)
+                options.stored_rules = {*getattr(options, "stored_rules", ()), name}
 
 
-def _is_bare(baseline: str) -> bool:
-    """Whether a baseline is runs alone: a file of them, or one run of the ledger."""
-    if isinstance(baseline, ImportedInput):
-        return False  # it says what its tool scored by
-    return baseline.evaluation is None if isinstance(baseline, StoredInput) else is_path(baseline)
+def _option(options: Options, name: str) -> str:
+    """The option that names the profile, the rubric or the policy."""
+    return f"grading_{name}" if f"grading_{name}" in options else name
+
+
+def given_rules(options: Options) -> dict[str, Any]:
+    """What the command line names of profile, rubric and policy."""
+    given: dict[str, Any] = {}
+    for name, default in CHOSEN:
+        option = _option(options, name)
+        value = getattr(options, option, default)
+        if name in getattr(options, "stored_rules", ()):  # those that evaluations were stored with
+            continue
+        if options.sources.get(option, COMMAND_LINE if value != default else "") == COMMAND_LINE:
+            given[name] = value
+    return given
+
+
+def _configured(options: Options, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What assay.yaml sets of them."""
+    values = {name: getattr(options, _option(options, name), default) for name, default in CHOSEN}
+    return {
+        name: values[name]
+        for name, default in CHOSEN
+        if name not in given and values[name] != default
+    }
+
+
+def _graded(options: Options, side: str, *, bar: bool) -> GradedSide:
+    """What graded an input. An imported candidate is graded by the baseline's metrics, and needs
+    none of its own.
+    """
+    made = made_of(options, side, needed=bar)
+    if isinstance(side, ImportedInput):  # it says what its tool scored by
+        return GradedSide(str(side), made=made, kept=True)
+    if isinstance(side, StoredInput) and side.evaluation is not None:
+        return GradedSide(str(side), side.evaluation.evaluation.settings, made)
+    return GradedSide(
+        str(side), made=made, kept=not (isinstance(side, StoredInput) or is_path(side))
+    )
 
 
 def _version(stored: StoredEvaluation) -> str:

@@ -140,16 +140,16 @@ def _give_summary(options: Options, block: SummaryBlock) -> int:
 def _summed_in_engine(options: Options) -> int:
     """The summary of one output of `assay batch`."""
     from assay.cli.batch_plan import asks_to_store, graded_by
-    from assay.pipeline.batch_gate import read_batch_side, summarise_batch
+    from assay.pipeline.batch_sides import read_batch_output, summarise_batch
 
     if len(options.files) > 1:
         raise UsageError("BAT-061", "a summary takes one output of `assay batch`.")
     if asks_to_store(options):
         raise UsageError("BAT-061", "--store can't be used on a batch.", fix="Omit --store.")
-    side = read_batch_side(options.files[0])
-    plan = graded_by(options, side, policy="policy").plan
+    output = read_batch_output(options.files[0])
+    plan = graded_by(options, output, policy="policy").plan
     with reading_engine(options) as engine:
-        return _give_summary(options, summarise_batch(engine, side, plan, slices=options.slice))
+        return _give_summary(options, summarise_batch(engine, output, plan, slices=options.slice))
 
 
 COMMANDS = {

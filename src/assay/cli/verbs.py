@@ -195,6 +195,11 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "decide whether a candidate may replace a baseline: promote, hold, reject or not"
             " enough evidence",
         ),
+        "rehearse": Verb(
+            "rehearse",
+            "show how often a release policy would reject, hold and promote a version against"
+            " itself, and what it would find",
+        ),
         "baseline": Verb(
             "baseline",
             "store, show, list and compare baselines",

@@ -9,6 +9,7 @@ scorer of the baseline, with the same options.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -396,4 +397,16 @@ class _Log:
                     break
 
 
-IMPORTER = Importer("inspect_ai", "inspect_ai logs (.eval, .json)", _fits, _read, apart=True)
+def _again(names: Sequence[str], times: int, workflow: str) -> str:
+    """The samples by their ids, as epochs, which are not cached unless the task asks for it.
+
+    >>> _again(["q-1", "q-2"], 7, "triage")
+    'inspect eval triage --sample-id q-1,q-2 --epochs 7'
+    """
+    listed = shlex.quote(",".join(names))
+    return f"inspect eval {shlex.quote(workflow)} --sample-id {listed} --epochs {times}"
+
+
+IMPORTER = Importer(
+    "inspect_ai", "inspect_ai logs (.eval, .json)", _fits, _read, apart=True, again=_again
+)

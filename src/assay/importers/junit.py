@@ -12,6 +12,7 @@ failures that it counts and doesn't show are refused.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
@@ -337,9 +338,27 @@ class _SuiteReader:
         )
 
 
+def _again(names: Sequence[str], times: int, _workflow: str) -> str:
+    """The node ids of pytest: a case names its module or class with dots.
+
+    >>> _again(["tests.test_bot::test_answer[q1]", "tests.test_bot.TestB::test_sum"], 7, "")
+    "for i in $(seq 7); do pytest 'tests/test_bot.py::test_answer[q1]' tests/test_bot.py::TestB::test_sum --junitxml=fresh-$i.xml; done"
+    """  # noqa: E501
+    ids = []
+    for name in names:
+        place, _, test = name.rpartition("::")
+        parts = place.split(".")
+        classes = [part for part in parts if part[:1].isupper()]
+        path = "/".join(parts[: len(parts) - len(classes)])
+        ids.append("::".join([f"{path}.py", *classes, test]) if place else test)
+    listed = " ".join(map(shlex.quote, ids))
+    return f"for i in $(seq {times}); do pytest {listed} --junitxml=fresh-$i.xml; done"
+
+
 IMPORTER = Importer(
     "junit",
     "JUnit XML (pytest, Surefire, jest, go test, ...)",
     lambda head: _ROOT.match(head.text) is not None,
     _read,
+    again=_again,
 )

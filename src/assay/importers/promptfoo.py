@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -253,4 +254,17 @@ def _state_means(metrics: list[dict[str, Any]], tally: ImportTally) -> None:
             tally.state(name, Decimal(sum(sums)) / metric.n)
 
 
-IMPORTER = Importer("promptfoo", "promptfoo results", _fits, _read, apart=True)
+def _again(titles: Sequence[str], times: int, _workflow: str) -> str:
+    r"""The tests by their descriptions, which is all that promptfoo filters by.
+
+    >>> _again(["capital of Kenya", "sum (1+1)"], 7, "")
+    "promptfoo eval --filter-pattern '^(capital of Kenya|sum \\(1\\+1\\))$' --repeat 7 --no-cache -o fresh.json"
+    """  # noqa: E501
+    pattern = "|".join(re.escape(title).replace("\\ ", " ") for title in titles)
+    return (
+        f"promptfoo eval --filter-pattern {shlex.quote(f'^({pattern})$')} --repeat {times}"
+        " --no-cache -o fresh.json"
+    )
+
+
+IMPORTER = Importer("promptfoo", "promptfoo results", _fits, _read, apart=True, again=_again)

@@ -100,6 +100,12 @@ DOCUMENTS: dict[str, DocumentKind] = {
         "`assay gate --json` writes it.",
         is_input=False,
     ),
+    "rehearsal": DocumentKind(
+        "assay.records.rehearsal:Rehearsal",
+        "How often a release policy would reject, hold and promote a version against itself.",
+        "`assay rehearse --json` writes it.",
+        is_input=False,
+    ),
     "evaluation": DocumentKind(
         "assay.records.evaluation:Evaluation",
         "One version of a workflow on one version of a dataset.",

@@ -53,7 +53,8 @@ class Grader:
         self.rules: Rules = make_rules(shelf.policy(policy))
         self.judges = _admitted(cards, self.rules, now)
         self._profile = profile
-        self._rubric = rubric
+        self.rubric = rubric
+        """The rubric that was chosen for all runs, if one was."""
         self._plans: dict[tuple[str | None, ...], ScoringPlan] = {}
         self._by_profile: dict[str, ScoringPlan | None] = {}
         self._required = None if profile is None else self._planned(None, None, None)
@@ -169,7 +170,7 @@ class Grader:
 
         chosen, why = select_profile(self.shelf, self._profile, family, profile, named_by=named_by)
         named = rubric if self._profile is None else None
-        over, rubric_why = select_rubric(self.shelf, self._rubric, named, named_by=named_by)
+        over, rubric_why = select_rubric(self.shelf, self.rubric, named, named_by=named_by)
         return make_plan(chosen, why=why, rubric=over, rubric_why=rubric_why)
 
     def plan_for(self, workflow: Workflow) -> WorkflowPlan:
@@ -181,7 +182,7 @@ class Grader:
         )
         plan = self._planned(workflow.family, workflow.profile, workflow.rubric)
         rubric, _ = select_rubric(
-            self.shelf, self._rubric, workflow.rubric or profile.rubric, named_by=WORKFLOW
+            self.shelf, self.rubric, workflow.rubric or profile.rubric, named_by=WORKFLOW
         )
         return WorkflowPlan(profile, plan, rubric)
 

@@ -18,7 +18,7 @@ from assay.files.json_files import Document, Unread
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
 from assay.records.digests import run_digest, scorecard_digest
-from assay.records.evidence import IMPORTED, Run
+from assay.records.evidence import IMPORTED, Run, title_of
 from assay.release.contracts import contract_of_evidence
 from assay.release.overlap import content_of
 from assay.release.policy import ReleaseRules
@@ -99,12 +99,14 @@ def evidence_of(graded: Graded) -> Evidence:
             contract_of_evidence(run).digest(),
             content_of(run),
             IMPORTED in run.metadata,
+            run.unchecked,
+            title_of(run.metadata),
         )
     # a grade doesn't say what its run was asked
     asked = None if graded.evidence is None else contract_of_evidence(card).digest()
     return Evidence(
         scorecard_digest(card),
-        _digest(structs.replace(card, run_id="")),
+        _digest(structs.replace(card, run_id="", attempt=None, attempts=None)),
         card.attempt,
         card.attempts,
         asked,
@@ -116,9 +118,9 @@ def _digest(record: Any) -> bytes:
 
 
 def _unnamed(run: Run) -> Run:
-    """A run without what differs between runs of the same behaviour: its id, version, times and
-    metadata. An imported run keeps its metadata, which is what its tool reported, without the line;
-    it loses the workflow's id, which may come from the file's name.
+    """A run without what differs between runs of the same behaviour: its id, number, version, times
+    and metadata. An imported run keeps its metadata, which is what its tool reported, without the
+    line; it loses the workflow's id, which may come from the file's name.
     """
     workflow, metadata = structs.replace(run.workflow, version=""), dict[str, Any]()
     if isinstance(imported := run.metadata.get(IMPORTED), dict):
@@ -128,6 +130,8 @@ def _unnamed(run: Run) -> Run:
     return structs.replace(
         run,
         run_id="",
+        attempt=None,
+        attempts=None,
         workflow=workflow,
         started_at=None,
         finished_at=None,

@@ -392,6 +392,10 @@ class Decision(Struct, frozen=True, kw_only=True):
     """`policy`: of the release policy; `candidate` and `baseline`: of each side's evidence;
     `decision`: of the rest of this document.
     """
+    titles: dict[str, str] | UnsetType = UNSET
+    """What the tool that made them calls the samples that are named here, where it calls them
+    anything.
+    """
     contracts: ContractChange | UnsetType = UNSET
     """Where the two sides were asked different things."""
     flaky: list[FlakySample] | UnsetType = UNSET

@@ -7,6 +7,7 @@ empty one means that there were none. Nothing here scores; see `scoring`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
@@ -18,6 +19,14 @@ file, and what the import left out.
 """
 DESCRIPTION = "description"
 """The key in a run's metadata for the sample's title in the tool that it was imported from."""
+MAX_TITLE = 200
+
+
+def title_of(metadata: Mapping[str, Any]) -> str:
+    """What the tool that made a sample calls it; empty if it has no title."""
+    title = metadata.get(DESCRIPTION)
+    return " ".join(title[:MAX_TITLE].split()) if isinstance(title, str) else ""
+
 
 Count = Annotated[int, Meta(ge=0)]
 Number = Annotated[Any, Meta(extra_json_schema={"type": "number"})]

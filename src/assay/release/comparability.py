@@ -86,8 +86,13 @@ def partly_same(candidate: Side, baseline: Side) -> str | None:
     have = "has" if len(same) == 1 else "have"
     return (
         f"{len(same)} of {len(shared)} shared samples {have} {_same_what(candidate, baseline)} on"
-        f" both sides, for example {same[0]}"
+        f" both sides, for example {_called(same[0], candidate, baseline)}"
     )
+
+
+def _called(name: str, *sides: Side) -> str:
+    """The title of a sample, or its name."""
+    return next((title for side in sides if (title := side.samples[name].title)), name)
 
 
 def _same_what(candidate: Side, baseline: Side) -> str:

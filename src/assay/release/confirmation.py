@@ -48,12 +48,24 @@ def suspects_of(pairs: Sequence[Pair]) -> list[Suspect]:
     """
     found = []
     for pair in sorted(pairs, key=lambda pair: pair.sample):
+        if not _may_be_suspect(pair):
+            continue
         for check in sorted(pair.checks):
             ours = Share.worst(pair.candidate, fails(check))
             theirs = Share.best(pair.baseline, fails(check))
             if is_suspect(*ours, *theirs):
                 found.append(Suspect(pair.sample, check, ours, theirs))
     return found
+
+
+def _may_be_suspect(pair: Pair) -> bool:
+    """Whether some run of the candidate fails or lacks a check: most pairs need no closer look."""
+    runs, checks = pair.candidate.attempts, pair.checks
+    return bool(
+        pair.candidate.lost
+        or not runs
+        or any(run.failed or not run.judged >= checks for run in runs)
+    )
 
 
 def turns_for(pairs: Sequence[Pair], *, false_alarm: float) -> int:

@@ -8,7 +8,7 @@ they are judged on that too, which can only turn a promotion into a hold.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import exp
 from typing import Any, NamedTuple
@@ -29,6 +29,7 @@ from assay.records.decision import (
     Decision,
     Difference,
     ErrorBudget,
+    Expectation,
     Fingerprint,
     FlakySample,
     MissingSamples,
@@ -43,11 +44,11 @@ from assay.records.decision import (
 )
 from assay.records.summary import value_interval
 from assay.release.confirmation import Fresh, Suspect
-from assay.release.expectation import expectation_of, too_weak
+from assay.release.expectation import WANTED, expectation_of, too_weak
 from assay.release.observations import PASS, USED, Attempt, Check, Pair, Share, fails, score_feared
 from assay.release.pairs import slices_of
 from assay.release.pass_rate import check_pass_rate, passed_share
-from assay.release.policy import ReleaseRules
+from assay.release.policy import Limits, ReleaseRules
 from assay.release.rules import (
     CriterionChange,
     Judged,
@@ -148,6 +149,9 @@ def decide(
         reason = _promoted(reason, results)
     comparison = _comparison(pairs, rules, results)
     named = systems(candidate, rules)
+    worse = worst_of(pairs)
+    missing = _missing(pairs, candidate, baseline, terms)
+    flaky = flaky_samples(candidate, baseline, rules.level)
     record = Decision(
         outcome=outcome,
         reason=reason,
@@ -160,9 +164,9 @@ def decide(
             mcnemar_p=_passes(pairs),
             adjusted=adjusted_difference(judged.criteria, pairs, baseline, terms.shrinkage),
         ),
-        would_change=_advice(results, outcome, judged, expected.same_version_promoted, paired),
-        missing=_missing(pairs, candidate, baseline, terms),
-        worse=worst_of(pairs),
+        would_change=_advice(results, outcome, judged, expected, pairs, limits),
+        missing=missing,
+        worse=worse,
         confirmation=_confirmation(judged, pairs, rules, terms),
         errors=ErrorBudget(
             reject_at_most=rules.reject_at_most,
@@ -189,8 +193,9 @@ def decide(
         policy=rules.policy,
         digests={},
         looks=rules.looks,
+        titles=_titles(pairs, judged, worse, missing, flaky) or UNSET,
         contracts=UNSET if changed is None else changed,
-        flaky=flaky_samples(candidate, baseline, rules.level),
+        flaky=flaky,
         notes=list(notes.all) or UNSET,
         loud=list(notes.loud) or UNSET,
         regraded=list(notes.regraded) or UNSET,
@@ -266,7 +271,7 @@ def _comparison(
     pairs: Sequence[Pair], rules: ReleaseRules, results: Sequence[RuleResult]
 ) -> Comparison:
     """The ordinary paired comparison that is shown; the rules read ends that differ from it."""
-    values = [(pair.group, round(float(score_feared(pair)), 9)) for pair in pairs]
+    values = [(pair.group, round(score_feared(pair), 9)) for pair in pairs]
     shared = any(group is not None for group, _ in values)
     members: dict[Any, Counter[float]] = {}
     for place, (group, value) in enumerate(values):
@@ -324,7 +329,7 @@ def compared(pairs: Sequence[Pair], rules: ReleaseRules) -> ComparisonRecord:
     """The comparison of these pairs without a decision."""
     scored = [pair for pair in pairs if pair.candidate.attempts and pair.baseline.attempts]
     found = compare_differences(
-        Counter(round(float(score_feared(pair)), 9) for pair in scored),
+        Counter(round(score_feared(pair), 9) for pair in scored),
         margin=rules.margin,
         level=rules.level,
         power=rules.limits.power,
@@ -402,7 +407,7 @@ def _slices(
     worse = [] if rule is None else rule.evidence.get("violated_slices", [])
     found = []
     for name, members in slices.items():
-        differences = [(pair.group, float(score_feared(pair))) for pair in members]
+        differences = [(pair.group, score_feared(pair)) for pair in members]
         counts = Counter(round(value, 9) for _, value in differences)
         interval = compare_differences(counts, margin=0.0, level=level, believed=True).difference
         found.append(
@@ -527,6 +532,26 @@ def _missing(
     )
 
 
+def _titles(
+    pairs: Sequence[Pair],
+    judged: Judged,
+    worse: Sequence[WorseSample],
+    missing: MissingSamples,
+    flaky: Sequence[FlakySample],
+) -> dict[str, str]:
+    """The titles of the samples that a decision names."""
+    severe = next(rule for rule in judged.rules if rule.id == "severe_failures")
+    named = {
+        *(suspect.sample for suspect in judged.suspects),
+        *severe.evidence["samples"],
+        *(item.sample for item in worse),
+        *(item.sample for item in flaky),
+        *missing.candidate,
+        *missing.baseline,
+    }
+    return {pair.sample: pair.title for pair in pairs if pair.title and pair.sample in named}
+
+
 def _total(names: Sequence[str]) -> Any:
     return len(names) if len(names) > MAX_LISTED else UNSET
 
@@ -611,57 +636,75 @@ def _advice(
     results: Sequence[RuleResult],
     outcome: Outcome,
     judged: Judged,
-    same_version: float | None,
-    paired: Paired,
+    expected: Expectation,
+    pairs: Sequence[Pair],
+    limits: Limits,
 ) -> list[str]:
-    """Sentences on what would settle or change the outcome."""
+    """What would settle or change the outcome, each with what it costs in runs."""
     if outcome == "promote":
         return []
     known = {rule.id: rule for rule in results}
+    titles = {pair.sample: pair.name for pair in pairs}
+
+    def named(samples: Iterable[str]) -> str:
+        return few([titles.get(name, name) for name in dict.fromkeys(samples)], 5)
+
     advice = []
-    missing = known["complete"].evidence.get("missing") or known["complete"].evidence.get("lost")
-    if missing:
-        names = list(dict.fromkeys(item["sample"] for item in missing))
-        advice.append(f"Run the samples that lack results again: {few(names, 5)}.")
-    confirmed = list(
-        dict.fromkeys(
-            suspect.sample for suspect in judged.suspects if suspect.verdict == "confirmed"
+    complete, failures = known["complete"], known["new_failures"]
+    if missing := complete.evidence.get("missing") or complete.evidence.get("lost"):
+        advice.append(
+            f"Run the samples without results again: {named(item['sample'] for item in missing)}."
         )
-    )
-    if confirmed:
-        advice.append(f"Fix what newly fails: {few(confirmed, 5)}.")
-    unsettled = {suspect.sample for suspect in judged.suspects if suspect.verdict == "open"}
+    if failures.violated:
+        by_verdict = [
+            [suspect for suspect in judged.suspects if suspect.verdict == verdict]
+            for verdict in ("confirmed", "open")
+        ]
+        if failing := by_verdict[0] or by_verdict[1]:
+            advice.append(f"Fix what newly fails: {named(item.sample for item in failing)}.")
     severe = known["severe_failures"]
     if severe.violated:
-        advice.append(f"Fix severe failures: {few(severe.evidence['samples'], 5)}.")
-    elif severe.holds is None:
-        unsettled |= set(severe.evidence["open"])
-    if unsettled and not known["new_failures"].violated:
-        turns = judged.turns
-        most = len(unsettled) * turns
-        advice.append(
-            f"Confirm with fresh runs: at most {count(most, 'run')} of each side, {turns} of each"
-            f" of {count(len(unsettled), 'sample')} (`--confirm`, or `--fresh FILE`)."
+        advice.append(f"Fix severe failures: {named(severe.evidence['samples'])}.")
+    waiting = [] if severe.holds is not None else severe.evidence["open"]
+    unsettled = (
+        []
+        if failures.violated
+        else [suspect.sample for suspect in judged.suspects if suspect.verdict == "open"]
+    )
+    turns = dict.fromkeys(unsettled, judged.turns) | dict.fromkeys(waiting, limits.severe_turns)
+    if turns and limits.confirm and not limits.deterministic:
+        each = (
+            f" ({next(iter(turns.values()))} of {'it' if len(turns) == 1 else 'each'})"
+            if len(set(turns.values())) == 1
+            else ""
         )
-    score = known["score_non_inferiority"]
-    if score.holds is None and (low := score.evidence["low"]) is not None:
+        advice.append(
+            f"Run {count(len(turns), 'sample')} again on both sides with `--confirm`: at most"
+            f" {count(sum(turns.values()), 'run')} of each side{each}, fewer once a sample passes."
+            " For results of another tool, give the fresh runs with `--fresh FILE` and"
+            " `--fresh-baseline FILE`."
+        )
+    score, n = known["score_non_inferiority"], len(pairs)
+    if outcome != "reject" and score.holds is None and (low := score.evidence["low"]) is not None:
         mean, margin = score.evidence["mean"] or 0.0, score.evidence["margin"]
         if mean + margin > 0:
             times = ((mean - low) / (mean + margin)) ** 2
-            n = len(paired.pairs)
             advice.append(
-                f"With this difference and spread, {times:.1f} times as many runs or samples"
-                f" (about {round(times * n):,}) would show that the loss is below {margin:g}"
-                " points."
+                f"If the difference and its spread stay as they are, {times:.1f} times as many runs"
+                f" or samples (about {round(times * n):,} of each side) would show that the loss is"
+                f" below {margin:g} points."
             )
-    if (
-        outcome in ("hold", "not_enough_evidence")
-        and same_version is not None
-        and same_version < 0.8
-    ):
+    promoted, each_side = expected.same_version_promoted, expected.repeats_for.get("each")
+    if outcome != "reject" and promoted is not None and promoted < WANTED:
+        more = (
+            f"; with {count(each_side, 'run')} of each sample on both sides ({each_side * n:,} runs"
+            f" of each) it would be at least {WANTED:.0%}"
+            if each_side is not None
+            else ""
+        )
         advice.append(
-            f"This suite promotes a version against itself in about {same_version:.0%} of cases;"
-            " `assay gate --plan` shows how many runs reach 80%."
+            f"These samples would promote a version compared with itself in about {promoted:.0%} of"
+            f" cases{more}. `assay gate --plan` shows what else would do."
         )
     return advice
 

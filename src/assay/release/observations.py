@@ -111,6 +111,13 @@ class Pair(NamedTuple):
     baseline: Observed
     group: Hashable | None = None
     tags: frozenset[str] = frozenset()
+    title: str = ""
+    """What the tool that made the sample calls it."""
+
+    @property
+    def name(self) -> str:
+        """What a reason calls it."""
+        return self.title or self.sample
 
     @property
     def checks(self) -> frozenset[Check]:
@@ -295,26 +302,39 @@ def _by_attempt(members: Sequence[Sequence[Attempt]], failing: Failing) -> list[
 # --- scores
 
 
-def score_feared(pair: Pair) -> Fraction:
+def score_feared(pair: Pair) -> float:
     """The difference of the scores in points, if what the candidate lacks is 0 and what the
     baseline lacks is 100.
     """
+    if (single := _single(pair)) is not None:
+        return single
     applying = pair.applying if pair.has_gaps else frozenset[str]()
     ours = _mean([run.score for run in pair.candidate.attempts], pair.candidate.lost, 0)
     theirs = _mean([run.best(applying) for run in pair.baseline.attempts], pair.baseline.lost, FULL)
-    return (ours - theirs) / 100
+    return float((ours - theirs) / 100)
 
 
-def score_seen(pair: Pair) -> Fraction | None:
+def _single(pair: Pair) -> float | None:
+    """The difference of one run on each side that lack nothing; None for any other pair."""
+    (ours, lost), (theirs, gone) = pair.candidate, pair.baseline
+    if lost or gone or len(ours) != 1 or len(theirs) != 1 or ours[0].gaps or theirs[0].gaps:
+        return None
+    return (ours[0].score - theirs[0].score) / 100
+
+
+def score_seen(pair: Pair) -> float | None:
     """The difference of the scores in points that were seen, with the best for what the candidate
     lacks; None if a side was not seen at all.
     """
+    if (single := _single(pair)) is not None:
+        errored = pair.candidate.attempts[0].errored or pair.baseline.attempts[0].errored
+        return None if errored else single
     applying = pair.applying if pair.has_gaps else frozenset[str]()
     ours = [run.best(applying) for run in pair.candidate.attempts if not run.errored]
     theirs = [run.score for run in pair.baseline.attempts if not run.errored]
     if not ours or not theirs:
         return None
-    return (_mean(ours, 0, 0) - _mean(theirs, 0, 0)) / 100
+    return float((_mean(ours, 0, 0) - _mean(theirs, 0, 0)) / 100)
 
 
 def _mean(values: Sequence[int], lost: int, worth: int) -> Fraction:
@@ -322,9 +342,9 @@ def _mean(values: Sequence[int], lost: int, worth: int) -> Fraction:
     return Fraction(sum(values) + lost * worth, n) if n else Fraction(worth)
 
 
-def norm_seen(pair: Pair, criterion: str) -> tuple[Fraction, Fraction] | None:
+def norm_seen(pair: Pair, criterion: str) -> tuple[int | Fraction, int | Fraction] | None:
     """The mean norms of a criterion on both sides, in billionths, where both have some."""
-    sides = []
+    sides: list[int | Fraction] = []
     for side in (pair.candidate, pair.baseline):
         norms = [
             norm
@@ -333,5 +353,5 @@ def norm_seen(pair: Pair, criterion: str) -> tuple[Fraction, Fraction] | None:
         ]
         if not norms:
             return None
-        sides.append(Fraction(sum(norms), len(norms)))
+        sides.append(norms[0] if len(norms) == 1 else Fraction(sum(norms), len(norms)))
     return sides[0], sides[1]

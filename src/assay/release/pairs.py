@@ -45,6 +45,7 @@ def pair_up(
                 _LOST if theirs is None else theirs.observed,
                 None if groups is None else groups[place],
                 frozenset[str]() if theirs is None else theirs.tags,
+                next((side.title for side in (theirs, ours) if side and side.title), ""),
             )
         )
     return pairs

@@ -327,7 +327,7 @@ def eased(rules: ReleaseRules, usual: ReleaseRules) -> str:
 
 
 TOLERATED = ("margin", "criterion_margin", "gate_margin")
-"""The fields of a policy that `tolerance` sets: points of the scores, percentage points of rates."""
+"""What `tolerance` sets of a policy: points of the scores, percentage points of rates."""
 
 
 class Bars(NamedTuple):

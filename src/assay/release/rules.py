@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
-from math import log
+from math import fsum, log
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -133,7 +133,7 @@ def outcome_of(
     """
     shown = [rule for rule in rules if rule.violated]
     if shown and pairs:
-        more = f" (and {len(shown) - 1} more)" if len(shown) > 1 else ""
+        more = f" (and {count(len(shown) - 1, 'more rule')})" if len(shown) > 1 else ""
         return "reject", f"{shown[0].id}: {shown[0].reason}{more}"
     if pairs < limits.min_pairs:
         return (
@@ -176,11 +176,12 @@ def complete(
             gone = final and not any(map(is_there, everything))
             (absent if gone else partly).append({"sample": pair.sample, "what": what})
     if absent:
-        reason = f"missing from every run of the candidate: {_listed(absent)}"
+        reason = f"missing from every run of the candidate: {_listed(pairs, absent)}"
         return violated("complete", reason, lost=absent[:SHOWN], lost_count=len(absent))
     if partly:
         samples = len({item["sample"] for item in partly})
-        reason = f"{count(samples, 'sample')} lack results, so run them again: {_listed(partly)}"
+        lack = "lacks results, so run it" if samples == 1 else "lack results, so run them"
+        reason = f"{count(samples, 'sample')} {lack} again: {_listed(pairs, partly)}"
         return undecided("complete", reason, missing=partly[:SHOWN], missing_count=len(partly))
     if incomparable:
         first, why = next(iter(sorted(incomparable.items())))
@@ -195,8 +196,15 @@ def complete(
     return holds("complete", "nothing that was announced is missing")
 
 
-def _listed(items: Sequence[Mapping[str, str]]) -> str:
-    return few([f"{item['what']} of {item['sample']}" for item in items], 3)
+def _listed(pairs: Sequence[Pair], items: Sequence[Mapping[str, str]]) -> str:
+    titles = {pair.sample: pair.name for pair in pairs}
+    return few([f"{item['what']} of {titles[item['sample']]}" for item in items], 3)
+
+
+def _names(pairs: Sequence[Pair], samples: Sequence[str]) -> str:
+    """Some samples, as people know them."""
+    titles = {pair.sample: pair.name for pair in pairs}
+    return few([titles[sample] for sample in samples], 3)
 
 
 def _lacking(pair: Pair) -> dict[str, Callable[[Attempt], bool]]:
@@ -205,6 +213,8 @@ def _lacking(pair: Pair) -> dict[str, Callable[[Attempt], bool]]:
     """
     lacking: dict[str, Callable[[Attempt], bool]] = {}
     side = pair.candidate
+    if _has_all(pair):
+        return lacking
     if side.lost or not side.attempts:
         lacking["runs"] = lambda run: True
     ran = [run for run in side.attempts if not run.errored]
@@ -225,6 +235,22 @@ def _lacking(pair: Pair) -> dict[str, Callable[[Attempt], bool]]:
         if any(run.norm(name) is None for run in ran):
             lacking[f"score {name}"] = partial(_scores, name)
     return lacking
+
+
+def _has_all(pair: Pair) -> bool:
+    """Whether every run of the candidate has what every run of the baseline has: most pairs need no
+    closer look.
+    """
+    runs, bar = pair.candidate.attempts, pair.baseline.attempts
+    return bool(
+        runs
+        and not pair.candidate.lost
+        and all(
+            not (run.errored or run.unjudged or run.gaps)
+            and all(run.judged >= known.judged and run.criteria == known.criteria for known in bar)
+            for run in runs
+        )
+    )
 
 
 def _judges(check: Check, run: Attempt) -> bool:
@@ -274,7 +300,7 @@ def new_failures(
         names = list(dict.fromkeys(suspect.sample for suspect in confirmed))
         how = "" if limits.deterministic else ", confirmed by fresh runs"
         what = f"{count(len(names), 'sample')} newly fail{'s' * (len(names) == 1)}{how}"
-        return violated(id, f"{what}: {few(names, 3)}", confirmed=len(confirmed), **numbers)
+        return violated(id, f"{what}: {_names(pairs, names)}", confirmed=len(confirmed), **numbers)
     unsettled = [suspect for suspect in suspects if suspect.verdict == "open"]
     if has_world_changed(suspects, pairs, fresh):
         reason = "the baseline fails in its fresh runs what it passed before: evaluate it again"
@@ -284,7 +310,7 @@ def new_failures(
         reason = (
             f"{count(len(names), 'sample')} may newly fail, or this may be noise: run"
             f" {'it' if len(names) == 1 else 'each'} up to {turns} times on both sides"
-            f" ({few(names, 3)})"
+            f" ({_names(pairs, names)})"
         )
         return undecided(id, reason, open=len(unsettled), **numbers)
     reason = "no sample newly fails" if not suspects else "every suspect was cleared by fresh runs"
@@ -299,7 +325,13 @@ def gate_failure_rate(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
     id, failing = "gate_failure_rate", fails_any(("gate",))
     rise = rise_seen(pairs, failing)
     p = exchange_test(rise.exchange)
-    high = upper_rate_end(rise_feared(pairs, failing).groups, level=0.95)
+    feared = rise_feared(pairs, failing)
+    # a system that always gives the same result leaves nothing to chance
+    high = (
+        float(feared.mean)
+        if limits.deterministic and pairs
+        else upper_rate_end(feared.groups, level=0.95)
+    )
     allowed = limits.gate_increase + limits.gate_margin
     numbers = {"mean_rise": float(rise.mean), "p": p, "high": high, "allowed": allowed}
     if p <= limits.errors.gates and rise.mean > limits.gate_increase:
@@ -337,19 +369,21 @@ def severe_failures(pairs: Sequence[Pair], limits: Limits, fresh: Fresh) -> Rule
             **numbers,
         )
     if more and limits.deterministic:
-        return violated(id, f"newly severe in {few(more, 3)}", **numbers)
+        return violated(id, f"newly severe in {_names(pairs, more)}", **numbers)
     unsettled = []
     for sample in more:
         turns = fresh.get(sample, ())
         if clean and _is_shown(turns):
-            return violated(id, f"{sample} fails severely in every fresh run", **numbers)
+            return violated(
+                id, f"{_names(pairs, [sample])} fails severely in every fresh run", **numbers
+            )
         if not _is_cleared(turns, limits.severe_turns):
             unsettled.append(sample)
     if unsettled:
         reason = (
             f"{count(len(unsettled), 'sample')} failed severely, which may be chance: run"
             f" {'it' if len(unsettled) == 1 else 'each'} {limits.severe_turns} times on both sides"
-            f" ({few(unsettled, 3)})"
+            f" ({_names(pairs, unsettled)})"
         )
         return undecided(id, reason, open=unsettled[:SHOWN], **numbers)
     return holds(id, "no sample fails severely more often than before", **numbers)
@@ -387,7 +421,7 @@ def score_non_inferiority(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
     low = _lower(feared, limits)
     level = limits.errors.score
     high = upper_end(groups_of(seen), level=1 - level) if seen and level else None
-    mean = float(sum(difference for _, difference in feared)) / len(feared) if feared else None
+    mean = fsum(difference for _, difference in feared) / len(feared) if feared else None
     numbers = {"mean": mean, "low": low, "high": high, "margin": limits.margin}
     if low is None or (high is None and level):
         few_seen = "fewer than two samples ran on both sides without an error"
@@ -541,7 +575,7 @@ def _slice_changes(
             if (difference := score_seen(pair)) is not None
         ]
         if len(seen) > 1:
-            mean = float(sum(difference for _, difference in seen)) / len(seen)
+            mean = fsum(difference for _, difference in seen) / len(seen)
             found[name] = (groups_of(seen), mean)
     return found
 

@@ -7,8 +7,9 @@ sides must share, except the workflow itself.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from fractions import Fraction
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -71,6 +72,10 @@ class Evidence(NamedTuple):
     """The digest of what was asked of it; None where that is not known."""
     content: SampleContent | None = None
     imported: bool = False
+    unchecked: bool = False
+    """Whether another tool passed it without checking anything."""
+    title: str = ""
+    """What the tool that made the sample calls it."""
 
 
 class Sample(NamedTuple):
@@ -97,6 +102,10 @@ class Sample(NamedTuple):
     contracts: frozenset[bytes | None]
     contents: frozenset[SampleContent | None]
     behaviours: tuple[bytes, ...]
+    unchecked: bool = False
+    """Whether another tool passed all of its runs without checking anything."""
+    title: str = ""
+    """What the tool that made it calls it, if its id says nothing."""
 
     @property
     def observed(self) -> Observed:
@@ -166,8 +175,21 @@ class _Shared:
         return known
 
 
+class ScoredCriterion(NamedTuple):
+    """What an attempt keeps of a criterion."""
+
+    name: str
+    weight: int
+    norm: int | None
+    """In billionths; None where nobody scored it."""
+    floor_failed: bool | None = None
+    """Whether it misses its critical floor; None where it has none."""
+    is_severe: bool = False
+    """Whether missing that is severe."""
+
+
 class Attempts:
-    """Makes attempts of grades, sharing what they have in common."""
+    """Makes attempts of graded runs, sharing what they have in common."""
 
     def __init__(self, severe: SevereKinds) -> None:
         self._severe = severe
@@ -175,61 +197,94 @@ class Attempts:
 
     def of(self, grade: Grade) -> Attempt:
         """A graded run as the rules read it."""
-        card, shared = grade.scorecard, self._shared
+        card = grade.scorecard
+        used = (card.cost_usd, card.latency_ms, card.tokens)
+        return self.made(
+            card.hard_gates,
+            [
+                ScoredCriterion(
+                    item.name,
+                    weight,
+                    None
+                    if item.criterion.raw_score is None and not item.was_measured
+                    else item.norm_units,
+                    None if item.floor_units is None else item.floor_failed,
+                    item.criterion.role in self._severe.roles,
+                )
+                for item, weight in zip(grade.criteria, grade.weights, strict=True)
+            ],
+            score=grade.score_units,
+            threshold=grade.threshold_units,
+            passed=grade.passed,
+            errored=card.status in ERRORED,
+            used=()
+            if used == (None, None, None)
+            else tuple(None if value is None else float(value) for value in used),
+        )
+
+    def made(
+        self,
+        gates: Mapping[str, bool | None],
+        criteria: Iterable[ScoredCriterion],
+        *,
+        score: int,
+        threshold: int,
+        passed: bool,
+        errored: bool = False,
+        used: tuple[float | None, ...] = (),
+    ) -> Attempt:
+        """An attempt of its gates and criteria; score and threshold are in hundredths. A gate
+        without a verdict is None.
+        """
+        shared = self._shared
         judged, failed, severe, unjudged = (set[Check]() for _ in range(4))
-        for name, passed in card.hard_gates.items():
+        for name, verdict in gates.items():
             check = Check("gate", name)
-            if passed is None:
+            if verdict is None:
                 unjudged.add(check)
                 continue
             judged.add(check)
-            if not passed:
+            if not verdict:
                 failed.add(check)
                 if name in self._severe.gates:
                     severe.add(check)
-        ordered = sorted(
-            zip(grade.criteria, grade.weights, strict=True), key=lambda pair: pair[0].name
-        )
-        total = sum(grade.weights)
-        norms: list[int | None] = []
+        ordered = sorted(criteria, key=_name_of)
+        total = sum([item.weight for item in ordered])
         gaps: dict[str, int] = {}
-        for item, weight in ordered:
-            unscored = item.criterion.raw_score is None and not item.was_measured
-            norms.append(None if unscored else item.norm_units)
-            if unscored:
-                gaps[item.name] = -(-exact.SCORE_MAX * weight // total) if total else 0
-            elif item.floor_units is not None:
+        for item in ordered:
+            if item.norm is None:
+                gaps[item.name] = -(-exact.SCORE_MAX * item.weight // total) if total else 0
+            elif item.floor_failed is not None:
                 check = Check("floor", item.name)
                 judged.add(check)
                 if item.floor_failed:
                     failed.add(check)
-                    if item.criterion.role in self._severe.roles:
+                    if item.is_severe:
                         severe.add(check)
-        errored = card.status in ERRORED and not severe
-        best = min(exact.SCORE_MAX, grade.score_units + sum(gaps.values()))
-        if grade.passed:
+        errored = errored and not severe
+        best = min(exact.SCORE_MAX, score + sum(gaps.values()))
+        if passed:
             judged.add(PASS)
-        elif failed or errored or best < grade.threshold_units:
+        elif failed or errored or best < threshold:
             judged.add(PASS)
             failed.add(PASS)
-        used = (card.cost_usd, card.latency_ms, card.tokens)
         return Attempt(
             shared.same(frozenset(judged)),
             shared.same(frozenset(failed)),
             shared.same(frozenset(severe)),
-            grade.score_units,
-            shared.same(tuple(item.name for item, _ in ordered)),
-            shared.same(tuple(norms)),
+            score,
+            shared.same(tuple([item.name for item in ordered])),
+            shared.same(tuple([item.norm for item in ordered])),
             shared.one(tuple(gaps.items()), MappingProxyType(gaps)) if gaps else _NO_GAPS,
             shared.same(frozenset(unjudged)),
-            ()
-            if used == (None, None, None)
-            else tuple(None if value is None else float(value) for value in used),
+            used,
             errored,
         )
 
 
+_name_of = attrgetter("name")
 _NO_GAPS: Mapping[str, int] = MappingProxyType({})
+_UNNUMBERED, _FIRST = (0,), (1,)
 
 
 def judge_text(source: Source | None) -> str:
@@ -307,12 +362,9 @@ class SideBuilder:
         ours to choose.
         """
         sample = self._sample(grade, evidence)
-        known = self._samples.get(sample.sample)
-        self._samples[sample.sample] = sample if known is None else self._together(known, sample)
+        self.add_sample(sample)
         if evidence.attempts is not None:
             self._stated.add(sample.sample)
-        dataset = _dataset(sample.sample)
-        self._most[dataset] = max(self._most.get(dataset, 1), sample.numbers[0])
         for key, value in parts_of(grade).items():
             self._parts.setdefault(key, set()).add(value)
         self._parts.setdefault("scored_by", set()).update(scorers_of(grade))
@@ -320,6 +372,13 @@ class SideBuilder:
         if (workflow := grade.scorecard.workflow) is not None:
             self._versions.setdefault(workflow.id, set()).add(workflow.version)
         self._imported |= evidence.imported
+
+    def add_sample(self, sample: Sample) -> None:
+        """Add a sample of one run; with the runs of that sample that were added before."""
+        known = self._samples.get(sample.sample)
+        self._samples[sample.sample] = sample if known is None else self._together(known, sample)
+        dataset = _dataset(sample.sample)
+        self._most[dataset] = max(self._most.get(dataset, 1), sample.numbers[0])
 
     def _sample(self, grade: Grade, evidence: Evidence) -> Sample:
         """A sample of one run."""
@@ -357,6 +416,8 @@ class SideBuilder:
             shared.same(frozenset((evidence.contract,))),
             frozenset((evidence.content,)),
             (evidence.behaviour,),
+            evidence.unchecked,
+            evidence.title,
         )
 
     def _together(self, known: Sample, new: Sample) -> Sample:
@@ -409,6 +470,8 @@ class SideBuilder:
             contracts=known.contracts | new.contracts,
             contents=known.contents | new.contents,
             behaviours=behaviours,
+            unchecked=known.unchecked and new.unchecked,
+            title=known.title or new.title,
         )
 
     def side(self, summary: SummaryBlock) -> Side:
@@ -438,7 +501,11 @@ class SideBuilder:
         announced = max(least, len(sample.attempts), max(sample.numbers))
         if announced == sample.announced and sample.numbers[0]:
             return sample
-        numbers = tuple([number or 1 for number in sample.numbers])
+        numbers = (
+            _FIRST
+            if sample.numbers in (_UNNUMBERED, _FIRST)
+            else tuple([number or 1 for number in sample.numbers])
+        )
         return sample._replace(announced=announced, numbers=numbers)
 
 

@@ -10,21 +10,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from assay.errors import InputError, UsageError, few
+from assay.archive.evaluation_choice import ToolProfile, refuse_other_scale
+from assay.errors import InputError, UsageError, count, few
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Grader
+from assay.pipeline.regraded import regraded_in, regraded_note
 from assay.pipeline.sides import Documents, severe_of
 from assay.records.decision import ContractChange, Decision
 from assay.records.evidence import Run
 from assay.records.scorecard import Scorecard
 from assay.records.systems import is_published
 from assay.registry import near_miss
-from assay.release.baseline import StoredBaseline, check_age, moment_of
+from assay.release.baseline import StoredBaseline, check_age, moment_of, refuse_exam
 from assay.release.comparability import (
+    check_kept_rules,
     mismatch_error,
     mismatches,
     mixed_versions,
@@ -84,6 +88,27 @@ class Acceptance(NamedTuple):
     samples: tuple[str, ...] = ()
     because: str = ""
     by: str = ""
+    recorded: Mapping[tuple[str, str], str] = MappingProxyType({})
+    """Why, by sample and check, in a stored decision: that was checked when it was made."""
+
+
+class Origin(NamedTuple):
+    """Where a side comes from, as far as it is refused or noted for that. The default is a file."""
+
+    name: str = ""
+    """As messages call it."""
+    named: str = ""
+    """What the caller wrote, such as `latest`."""
+    made_at: str | None = None
+    """When a stored evaluation was made; a stored baseline says so itself."""
+    digest: str = ""
+    """The digest of the record in a ledger, if it is one."""
+    graded: Mapping[str, Any] | None = None
+    """The first grade that an evaluation was stored with."""
+    kept: Mapping[str, Any] | None = None
+    """The record of a stored baseline."""
+    where: str = ""
+    """The place of that record."""
 
 
 class Asked(NamedTuple):
@@ -94,12 +119,22 @@ class Asked(NamedTuple):
     slices: tuple[str, ...] = ()
     plan: Mapping[str, Any] | None = None
     """A plan that was declared before."""
-    candidate: str = ""
-    """How the candidate was named, as by `latest`."""
+    candidate: Origin = Origin()
+    baseline: Origin = Origin()
+    given: frozenset[str] = frozenset()
+    """Which of profile, rubric and policy the user named for this decision."""
+    made: ToolProfile | None = None
+    """The profile that was made from the baseline's metrics, if both sides are graded by one."""
+    now: datetime | None = None
+    """When the age of the baseline is measured; by default the present."""
+    other_rules: str = "Store a new baseline, or compare two evaluations."
+    """How the user can compare with a baseline that was stored under other rules."""
     regraded: tuple[str, ...] = ()
-    """Notes on sides that were graded by something else when they were stored."""
+    """Notes of a stored decision on sides that were graded by something else when stored."""
     fresh: FreshRuns = FreshRuns()
     accepted: Acceptance = Acceptance()
+    notes: tuple[str, ...] = ()
+    """What a reader should know of how the sides were read."""
 
 
 def compare(
@@ -111,7 +146,12 @@ def compare(
 ) -> Decision:
     """The decision on two sides."""
     ours, theirs = candidate.side, baseline.side
-    refuse_itself(asked_for.candidate, ours, theirs)
+    refuse_itself(asked_for.candidate.named, ours, theirs)
+    check_origins(asked_for.candidate, asked_for.baseline, rules, now=asked_for.now)
+    if asked_for.made is not None:
+        name = asked_for.candidate.name or "the candidate"
+        refuse_other_scale(name, candidate.documents(), asked_for.made)
+    regraded = [*asked_for.regraded, *_regraded(candidate, baseline, grader, asked_for)]
     if rules.limits.deterministic:
         for side in (ours, theirs):
             refuse_disagreeing(side)
@@ -152,6 +192,8 @@ def compare(
         undeclared(theirs),
         group_note(theirs.samples),
         _unshared(ours, theirs),
+        _unchecked_note(ours, theirs),
+        *asked_for.notes,
     )
     return decide(
         paired,
@@ -162,9 +204,71 @@ def compare(
         notes=Notes(
             [note for note in notes if note],
             [note for note in loud if note],
-            list(asked_for.regraded),
+            regraded,
         ),
     )
+
+
+# --- where the sides come from
+
+
+def check_origins(
+    candidate: Origin, baseline: Origin, rules: ReleaseRules, *, now: datetime | None = None
+) -> None:
+    """Refuse a comparison of one record with itself, a graded exam, and a baseline that is too old
+    for the policy, from the future or without a date. What comes from a file has no date of its
+    own.
+    """
+    if candidate.digest and candidate.digest == baseline.digest:
+        raise InputError(
+            "REL-002",
+            f"{candidate.name} would be compared with itself, which shows nothing.",
+            fix="Choose another evaluation as the baseline.",
+        )
+    record = baseline.kept
+    if record is not None:
+        refuse_exam(str(record.get("kind", "runs")), baseline.name, where=baseline.where)
+        check_age(_dated(baseline, record), rules, now=now)
+    elif baseline.made_at is not None:
+        check_age(_dated(baseline, {"made_at": baseline.made_at}), rules, now=now)
+
+
+def _dated(baseline: Origin, record: Mapping[str, Any]) -> StoredBaseline:
+    where = baseline.where or baseline.name
+    made_at = moment_of(str(record.get("made_at")), where)
+    return StoredBaseline(baseline.name, where, "runs", made_at, dict(record))
+
+
+def kept_baseline(record: Mapping[str, Any], where: str) -> StoredBaseline:
+    """A baseline in a ledger, like one in a folder."""
+    return _dated(Origin(str(record.get("name")), where=where), record)
+
+
+def _regraded(
+    candidate: ReadSide, baseline: ReadSide, grader: Grader, asked_for: Asked
+) -> Iterator[str]:
+    """A note for each side that was stored with grades by other rules."""
+    for read, origin in ((candidate, asked_for.candidate), (baseline, asked_for.baseline)):
+        if origin.graded is not None and (
+            note := regraded_in(origin.name, origin.graded, read.documents(), grader)
+        ):
+            yield note
+    yield from regraded_baseline(baseline, grader, asked_for)
+
+
+def regraded_baseline(baseline: ReadSide, grader: Grader, asked_for: Asked) -> Iterator[str]:
+    """A note if a stored baseline is graded by other rules that the user named than those it was
+    stored under. If the user named none, it is refused.
+    """
+    origin, given = asked_for.baseline, asked_for.given
+    if origin.kept is not None:
+        # a profile brings its rubric, unless assay.yaml sets another
+        named = given | {"rubric"} if "profile" in given and grader.rubric is None else given
+        changed = check_kept_rules(
+            origin.kept, baseline.side, name=origin.name, given=named, fix=asked_for.other_rules
+        )
+        if changed is not None:
+            yield regraded_note(origin.name, *changed, kind="baseline")
 
 
 def check_fresh(fresh: FreshRuns, ours: Side, theirs: Side) -> None:
@@ -222,11 +326,11 @@ def check_fresh(fresh: FreshRuns, ours: Side, theirs: Side) -> None:
     if fresh.candidate is not None:
         _refuse_gaps(fresh.candidate.side)
     if fresh.candidate is not None and fresh.baseline is not None:
-        ids = [
-            {run for sample in made.side.samples.values() for run in sample.runs}
-            for made in (fresh.candidate, fresh.baseline)
-        ]
-        if shared := sorted(ids[0] & ids[1]):
+        mine, before = (
+            {run for sample in read.side.samples.values() for run in sample.runs}
+            for read in (fresh.candidate, fresh.baseline)
+        )
+        if shared := sorted(mine & before):
             raise InputError(
                 "REL-002",
                 f"the fresh runs of both sides are the same: {few(shared, 3)}.",
@@ -254,6 +358,12 @@ def _accepted(
     """The failures that a person accepted, each with who and why. Refused for a sample that isn't
     suspect, for a severe failure, without a reason, and from somebody the policy doesn't list.
     """
+    if recorded := acceptance.recorded:
+        return {
+            (suspect.sample, suspect.check): recorded[suspect.sample, str(suspect.check)]
+            for suspect in suspects_of(paired.pairs)
+            if (suspect.sample, str(suspect.check)) in recorded
+        }
     if not acceptance.samples:
         return {}
     if not acceptance.because.strip():
@@ -313,6 +423,25 @@ def _unshared(ours: Side, theirs: Side) -> str | None:
     return "the two sides share no sample; evaluate both on the same samples"
 
 
+def unchecked_samples(ours: Side, theirs: Side) -> list[str]:
+    """The samples that another tool passed on both sides without checking anything: they show
+    nothing, and enter no rule.
+    """
+    return [
+        name
+        for name, sample in theirs.samples.items()
+        if sample.unchecked and name in ours.samples and ours.samples[name].unchecked
+    ]
+
+
+def _unchecked_note(ours: Side, theirs: Side) -> str | None:
+    n = len(theirs.samples)
+    checked = n - len(unchecked_samples(ours, theirs))
+    if checked == n:
+        return None
+    return f"{checked:,} of {count(n, 'sample')} were checked; the others enter no rule"
+
+
 def _policy_note(rules: ReleaseRules) -> str:
     """A note if the release policy is not a published one and allows more than the default: it may
     come with the candidate.
@@ -367,22 +496,6 @@ def full_names(names: Iterable[str], known: Collection[str]) -> list[str]:
     return resolved
 
 
-# --- the age of a baseline
-
-
-def check_kept_age(
-    record: Mapping[str, Any], rules: ReleaseRules, *, where: str, now: datetime | None = None
-) -> None:
-    """Refuse a baseline in a ledger that is too old or has no date, like one in a folder."""
-    check_age(kept_baseline(record, where), rules, now=now)
-
-
-def kept_baseline(record: Mapping[str, Any], where: str) -> StoredBaseline:
-    """A baseline in a ledger, like one in a folder."""
-    made_at = moment_of(str(record.get("made_at")), where)
-    return StoredBaseline(str(record.get("name")), where, "runs", made_at, dict(record))
-
-
 # --- what each side was asked
 
 
@@ -399,6 +512,7 @@ def _paired(
     differs, the pairs under that too.
     """
     ours, theirs = aligned.candidate, aligned.baseline
+    left_out = {*left_out, *unchecked_samples(ours, theirs)}
     made = [None if one is None else one.side for one in fresh]
     incomparable: dict[str, str] = {}
     for name, before in theirs.samples.items():

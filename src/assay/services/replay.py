@@ -8,7 +8,7 @@ recomputed, which is an error.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.archive.grades import trace
 from assay.archive.own_profiles import OWN_PROFILE
@@ -22,22 +22,44 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
 from assay.pipeline.sides import Rereadable, severe_of, side_of
 from assay.records.decision import DECISION_SCHEMA, Decision
+from assay.records.evidence import Run
+from assay.records.grade import Grade
+from assay.records.scorecard import Scorecard
 from assay.release.plan import check_plan
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
-from assay.services.compare import Asked, compare
+from assay.services.compare import Acceptance, Asked, FreshRuns, compare
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 
 
-class _KnownGrades(Grader):
-    """A grader that only looks up finished grades."""
+class _Remade(NamedTuple):
+    """A recomputed grade, and what made it."""
 
-    def __init__(self, shelf: Shelf, policy: str, graded: Mapping[str, Graded]) -> None:
+    graded: Graded
+    grader: Grader
+
+
+class _KnownGrades(Grader):
+    """A grader that looks up finished grades. What a run did under another contract is scored by
+    what graded the run itself.
+    """
+
+    def __init__(self, shelf: Shelf, policy: str, remade: Mapping[str, _Remade]) -> None:
         super().__init__(shelf, policy=policy)
-        self._known = graded
+        self._known = remade
+        self._graders = {one.graded.grade.run_id: one.grader for one in remade.values()}
 
     def grade(self, document: Document) -> Graded:
-        return self._known[document.file]
+        return self._known[document.file].graded
+
+    def scorecard(self, run: Run) -> Scorecard:
+        return self._graders[run.run_id].scorecard(run)
+
+    def required(self, scorecard: Scorecard) -> Scorecard:
+        return self._graders[scorecard.run_id].required(scorecard)
+
+    def grade_card(self, card: Scorecard, *, scored: bool = False) -> Grade:
+        return self._graders[card.run_id].grade_card(card, scored=scored)
 
 
 def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:
@@ -61,27 +83,41 @@ def _release_decision(
     evidence = evidence_of_decision(ledger, item.digest, project=project)
     graded = _graded(ledger, item, evidence.decided, shelf, project)
     named = {"candidate": evidence.candidate, "baseline": evidence.baseline}
-    if not all(digests and graded.keys() >= set(digests) for digests in named.values()):
+    again = {"candidate": evidence.fresh_candidate, "baseline": evidence.fresh_baseline}
+    needed = {
+        digest for sides in (named, again) for digests in sides.values() for digest in digests
+    }
+    has_all = all(named.values()) and graded.keys() >= needed
+    if not has_all or _used_fresh_runs(stored) > any(again.values()):
         raise NotEnoughEvidence(
             "STO-008",
             "this decision depends on grades that were stored without their evidence.",
             where=item.digest,
             fix="Decide again on the runs themselves.",
         )
-    grader = _KnownGrades(shelf, next(iter(graded.values())).grade.policy, graded)
+    policy = next(iter(graded.values())).graded.grade.policy
+    grader = _KnownGrades(shelf, policy, graded)
     rules = _rules(shelf, stored)
 
-    def read(name: str) -> Rereadable:
+    def read(digests: Sequence[str], name: str) -> Rereadable:
         # only the digest of each document is needed: its content was read and graded above
         def documents() -> Iterator[Document]:
-            return (Document({}, digest) for digest in named[name])
+            return (Document({}, digest) for digest in digests)
 
-        label, severe = str(stored[name]["name"]), severe_of(rules)
-        side = side_of(documents(), grader, name=label, severe=severe)
+        side = side_of(documents(), grader, name=name, severe=severe_of(rules))
         return Rereadable(side, documents)
 
-    asked = _asked(ledger, stored, item, project)
-    return compare(read("candidate"), read("baseline"), rules, grader, asked)
+    candidate, baseline = (
+        read(digests, str(stored[name]["name"])) for name, digests in named.items()
+    )
+    fresh = [read(digests, f"fresh {name}") if digests else None for name, digests in again.items()]
+    asked = _asked(ledger, stored, item, project)._replace(fresh=FreshRuns(*fresh))
+    return compare(candidate, baseline, rules, grader, asked)
+
+
+def _used_fresh_runs(stored: Mapping[str, Any]) -> bool:
+    """Whether fresh runs were looked at."""
+    return any(stored["confirmation"]["runs"].values())
 
 
 def _rules(shelf: Shelf, stored: Mapping[str, Any]) -> ReleaseRules:
@@ -96,7 +132,7 @@ def _rules(shelf: Shelf, stored: Mapping[str, Any]) -> ReleaseRules:
 
 def _graded(
     ledger: Ledger, item: Item, wanted: Sequence[str], shelf: Shelf, project: str
-) -> dict[str, Graded]:
+) -> dict[str, _Remade]:
     """Every grade of the decision, recomputed, by the digest of its evidence."""
     grades = ledger.get_many(wanted, project=project)
     remaker = Remaker(shelf)
@@ -113,7 +149,7 @@ def _graded(
                 fix="Run `assay ledger replay` on that grade.",
             )
         assert traced.evidence is not None
-        graded[traced.evidence.digest] = remade
+        graded[traced.evidence.digest] = _Remade(remade, remaker.grader(traced))
     return graded
 
 
@@ -140,4 +176,11 @@ def _asked(ledger: Ledger, stored: Mapping[str, Any], item: Item, project: str) 
         tuple(str(name) for name in shown_plan["slices"]),
         plan,
         regraded=tuple(stored.get("regraded") or ()),
+        accepted=Acceptance(
+            recorded={
+                (suspect["sample"], suspect["check"]): suspect["accepted"]
+                for suspect in stored["confirmation"]["suspects"]
+                if suspect["accepted"] is not None
+            }
+        ),
     )

@@ -11,27 +11,18 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from assay.archive.evaluation_choice import (
-    EvaluationChoice,
-    ToolProfile,
-    baseline_settings,
-    choose,
-    refuse_other_scale,
-)
+from assay.archive.evaluation_choice import EvaluationChoice, ToolProfile, baseline_settings
 from assay.archive.evaluations import StoredEvaluation, first_grade, stored_runs
 from assay.archive.grades import NO_BASIS, Basis
 from assay.archive.named_baselines import as_stored
 from assay.archive.sides import KeptSide, Take, keep_side
-from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.pipeline.grading import Grader
-from assay.pipeline.regraded import regraded_in
 from assay.pipeline.sides import severe_of
 from assay.records.decision import Decision
-from assay.release.baseline import refuse_exam
-from assay.release.comparability import check_kept_rules
 from assay.release.policy import ReleaseRules
-from assay.services.compare import Asked, check_kept_age, compare
+from assay.services.compare import Asked, Origin, check_origins, compare
+from assay.services.rules import RulesRequest, graded_side, rules_for
 from assay.store.baselines import KeptBaseline, evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Item
 from assay.store.ledger import Ledger
@@ -86,21 +77,15 @@ def choose_for(
     configured: Mapping[str, str] = MappingProxyType({}),
 ) -> EvaluationChoice:
     """What to grade both sides by; `policy` is for evaluations that name none, and `configured` has
-    the settings of an assay.yaml. An evaluation is never its own baseline, not even under another
-    name.
+    the settings of an assay.yaml.
     """
-    ours, theirs = candidate.evidence, baseline.evidence
-    if candidate.digest == baseline.digest or set(ours) == set(theirs):
-        raise InputError(
-            "REL-002",
-            f"{candidate.name} would be compared with its own runs, which shows nothing.",
-            fix="Choose another evaluation as the baseline.",
+    return rules_for(
+        RulesRequest(
+            [graded_side(candidate.name, candidate.settings or {})],
+            [graded_side(baseline.name, baseline.settings, kept=baseline.kept is not None)],
+            configured=configured,
+            policy=policy,
         )
-    return choose(
-        {candidate.name: candidate.settings or {}},
-        {baseline.name: baseline.settings},
-        policy=policy,
-        configured=configured,
     )
 
 
@@ -124,20 +109,13 @@ def decide_stored(
     """
     label = "baseline"
     if baseline.kept is not None:
-        refuse_exam(baseline.kept.record.get("kind", "runs"), baseline.name)
-        check_kept_age(baseline.kept.record, rules, where=baseline.name)
         label = f"baseline {as_stored(baseline.kept, ledger.where).name}"
-    elif baseline.stored is not None:
-        made = {"name": baseline.name, "made_at": baseline.stored.evaluation.started}
-        check_kept_age(made, rules, where=baseline.name)
+    ours, theirs = (origin_of(ledger, side, project=project) for side in (candidate, baseline))
+    check_origins(ours, theirs, rules)  # before anything is read
     sides: list[KeptSide] = []
-    notes: list[str] = []
     for side, name in ((candidate, "candidate"), (baseline, label)):
         items = _evidence(ledger, side, project)
         documents = [Document(item.tree(), item.digest) for item in items]
-        if choice.made is not None and name == "candidate":
-            refuse_other_scale(side.name, documents, choice.made)
-        notes += regraded_notes(ledger, side.stored, side.name, documents, grader, project=project)
         sides.append(
             keep_side(
                 partial(iter, documents),
@@ -151,11 +129,30 @@ def decide_stored(
                 stored={item.digest: Body(item.body or b"") for item in items},
             )
         )
-    if baseline.kept is not None:
-        check_kept_rules(baseline.kept.record, sides[1].side, name=baseline.name)
-    asked = Asked(quarantine=quarantine, slices=slices, regraded=tuple(notes))
+    asked = Asked(
+        quarantine,
+        slices,
+        candidate=ours,
+        baseline=theirs,
+        made=choice.made,
+    )
     decision = compare(sides[0], sides[1], rules, grader, asked)
-    return DecidedSides(decision, sides[0], sides[1], bool(notes), choice.made)
+    return DecidedSides(decision, sides[0], sides[1], bool(decision.regraded), choice.made)
+
+
+def origin_of(ledger: Ledger, side: ReleaseSide, *, project: str) -> Origin:
+    """Where a side comes from."""
+    if side.kept is not None:
+        name = as_stored(side.kept, ledger.where).name
+        return Origin(name, digest=side.digest, kept=side.kept.record, where=side.name)
+    assert side.stored is not None
+    return Origin(
+        side.name,
+        made_at=side.stored.evaluation.started,
+        digest=side.digest,
+        graded=first_grade(ledger, side.stored, project=project),
+        where=side.name,
+    )
 
 
 def _evidence(ledger: Ledger, side: ReleaseSide, project: str) -> list[Item]:
@@ -163,20 +160,3 @@ def _evidence(ledger: Ledger, side: ReleaseSide, project: str) -> list[Item]:
         return list(stored_runs(ledger, side.stored, project=project))
     assert side.kept is not None
     return list(evidence_of_baseline(ledger, side.kept, kinds=EVIDENCE, project=project))
-
-
-def regraded_notes(
-    ledger: Ledger,
-    stored: StoredEvaluation | None,
-    name: str,
-    documents: list[Document],
-    grader: Grader,
-    *,
-    project: str,
-) -> list[str]:
-    """Notes that an evaluation was stored with grades by other rules, judging by its first
-    grade.
-    """
-    before = None if stored is None else first_grade(ledger, stored, project=project)
-    sentence = "" if before is None else regraded_in(name, before, documents, grader)
-    return [sentence] if sentence else []

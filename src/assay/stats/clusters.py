@@ -158,15 +158,23 @@ def _name(group: Hashable | None, place: int) -> Hashable:
 
 
 def gather(values: Sequence[float], groups: Sequence[Hashable | None]) -> Groups:
-    """The size, the sum and the sum of squares of each group, the smallest first."""
-    members = grouped(
-        (_name(group, place), value)
-        for place, (value, group) in enumerate(zip(values, groups, strict=True))
+    """The size, the sum and the sum of squares of each group, the smallest first; groups that are
+    alike are counted.
+    """
+    alone: Counter[float] = Counter()
+    shared: list[tuple[Hashable, float]] = []
+    for value, group in zip(values, groups, strict=True):
+        if group is None:
+            alone[value] += 1
+        else:
+            shared.append((group, value))
+    alike = Counter(
+        (len(members), fsum(members), fsum(value * value for value in members))
+        for members in grouped(shared).values()
     )
-    return Groups.in_order(
-        (len(values), fsum(values), fsum(value * value for value in values), 1)
-        for values in members.values()
-    )
+    for value, times in alone.items():
+        alike[1, value, value * value] += times
+    return Groups.in_order((*sums, times) for sums, times in alike.items())
 
 
 def _moments(groups: Groups, mean: float, n: int) -> Moments:

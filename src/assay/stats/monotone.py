@@ -16,8 +16,10 @@ samples lost much and most nothing, the observed spread understates how low the 
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from math import fsum, inf, sqrt
 from typing import NamedTuple
 
@@ -59,16 +61,15 @@ def lower_end(
         return None
     q = t_quantile(level, freedom_of_sizes(sizes, n, times=times))
     leans = lean and count >= LEANS_FROM
-    ease = _cap
     if len(set(sizes)) > 1:
-        ease, caps = _eased, _caps(rows, n)
+        caps = _caps(rows, n)
     else:
         best = inf if fixed else _capped(rows, n, count, q)
         if _plain(rows, n, q, leans=leans) >= best or not (leans or fixed):
             return best
-        totals = [row.total for row in rows if not row.fixed]
-        caps = min(totals), max(totals)
-    return _largest(lambda cap: _plain(ease(rows, n, cap), n, q, leans=leans), *caps)
+        capped = _Capped(rows, n, q, leans=leans)
+        return _largest(capped.end, *capped.range)
+    return _largest(lambda cap: _plain(_eased(rows, n, cap), n, q, leans=leans), *caps)
 
 
 def upper_rate_end(groups: Groups, *, level: float) -> float | None:
@@ -153,8 +154,49 @@ def _capped(rows: list[_Row], n: int, count: int, q: float) -> float:
     return best / size
 
 
-def _cap(rows: list[_Row], n: int, cap: float) -> list[_Row]:
-    return [row if row.fixed else row._replace(total=min(row.total, cap)) for row in rows]
+class _Capped:
+    """The end of totals that are cut at a cap, for groups of one size: each cap takes one look-up
+    in sums of powers, of totals less their mean.
+    """
+
+    def __init__(self, rows: list[_Row], n: int, q: float, *, leans: bool) -> None:
+        free = sorted((row.total, row.times) for row in rows if not row.fixed)
+        self._n, self._q, self._leans = n, q, leans
+        self._size = rows[0].size
+        self._count = sum(row.times for row in rows)
+        self._centre = fsum(total * times for total, times in free) / sum(
+            times for _, times in free
+        )
+        self.range = free[0][0], free[-1][0]
+        self._totals = [total for total, _ in free]
+        centred = [(total - self._centre, times) for total, times in free]
+        self._sums = [
+            list(accumulate((value**power * times for value, times in centred), initial=0.0))
+            for power in range(4)
+        ]
+        fixed = [(row.total - self._centre, row.times) for row in rows if row.fixed]
+        self._fixed = [fsum(value**power * times for value, times in fixed) for power in range(4)]
+
+    def end(self, cap: float) -> float:
+        """The end if no total is above the cap."""
+        place = bisect_right(self._totals, cap)
+        above = self._sums[0][-1] - self._sums[0][place]
+        at = cap - self._centre
+        sums = [
+            self._sums[power][place] + self._fixed[power] + above * at**power for power in range(4)
+        ]
+        shift, count = sums[1] / self._count, self._count
+        mean = (self._centre + shift) / self._size
+        spread = max(0.0, sums[2] - count * shift * shift)
+        scale = 1 - self._size / self._n
+        squares = spread / scale
+        if squares <= 0:
+            return mean
+        moved = 0.0
+        if self._leans:
+            cubes = (sums[3] - 3 * shift * sums[2] + 2 * count * shift**3) / scale**1.5
+            moved = max(0.0, -cubes / squares**1.5) * (2 * self._q * self._q + 1) / 6
+        return mean - (self._q + moved) * sqrt(squares) / self._n
 
 
 def _eased(rows: list[_Row], n: int, cap: float) -> list[_Row]:

@@ -54,6 +54,8 @@ RELATIONS = (
     "corrects",
     "candidate_of",
     "baseline_of",
+    "fresh_candidate_of",
+    "fresh_baseline_of",
 )
 EVIDENCE = ("run", "scorecard")
 """The kinds of record that a grade may be made from."""

@@ -116,12 +116,15 @@ class Verbatim(Block, frozen=True):
 
 
 class Decided(Block, frozen=True):
-    """The outcome of a gate: its verdict, the policy, the reason, and what it means."""
+    """The outcome of a gate: its verdict, the policy, the reason, what it means, and how sure it
+    is.
+    """
 
     outcome: str
     policy: str
     reason: str
     meaning: str = ""
+    confidence: str = ""
 
 
 class Facts(Block, frozen=True):

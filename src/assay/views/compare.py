@@ -20,10 +20,30 @@ from assay.views.blocks import (
     Note,
     Paragraph,
     Part,
+    Sentences,
     Table,
+    parts_of,
 )
 from assay.views.compare_rows import ComparedSample, CompareQuery
-from assay.views.decision import decision_facts, decision_head, rules_table
+from assay.views.decision import (
+    could_not_see,
+    criteria_table,
+    decision_facts,
+    decision_head,
+    doubled,
+    next_steps,
+    operations_table,
+    quiet_notes,
+    rules_table,
+)
+from assay.views.decision_samples import (
+    NO_LINKS,
+    NO_TEXTS,
+    Texts,
+    confirmation_section,
+    failures_section,
+    is_confirming,
+)
 from assay.views.evaluations import versioned
 from assay.views.pieces import (
     absent,
@@ -363,18 +383,28 @@ def _difference(before: str, after: str) -> str:
 # --- the decision
 
 
-def decision_parts(decision: Decision, *, under: str = "") -> list[Part]:
-    """The outcome, every rule with its reason, and what the decision rests on. `under` has the
-    release rules in words.
+def decision_parts(decision: Decision, *, under: str = "", texts: Texts = NO_TEXTS) -> list[Part]:
+    """The outcome and how sure it is, what newly fails, every rule with its reason, the
+    confirmation, what to do next, and what the decision rests on. `under` has the release rules in
+    words.
     """
     head = decision_head(decision)
-    loud = decision.loud or []
-    quiet = [text for text in decision.notes or () if text not in loud]
     facts = [fact for fact in decision_facts(decision) if fact[0] != "note"]
-    return [
-        *(Note(note, "bad") for note in loud),
+    failing = failures_section(decision, texts, NO_LINKS, level=3)
+    confirming = confirmation_section(decision, NO_LINKS, level=3)
+    criteria, used = criteria_table(decision), operations_table(decision)
+    return parts_of(
+        *(Note(sentence(note), "bad") for note in decision.loud or ()),
         structs.replace(head, policy=under or head.policy),
+        *map(Note, doubled(decision)),
+        failing,
         rules_table(decision),
-        *(Note(sentence(text)) for text in quiet),
+        confirming if confirming is not None and is_confirming(decision) else None,
+        *(Note(sentence(text)) for text in quiet_notes(decision)),
+        *next_steps(decision),
+        None
+        if criteria is None and used is None
+        else Details("Criteria, cost, latency and tokens", parts_of(criteria, used)),
+        Details("What it could not see", [Sentences(could_not_see(decision))]),
         Details("The numbers behind it", [Facts(facts, "small")]),
-    ]
+    )

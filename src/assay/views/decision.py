@@ -14,6 +14,7 @@ from assay.errors import count, few
 from assay.records.decision import (
     SIDES,
     Decision,
+    OperationDifference,
     PolicyOverride,
     RuleResult,
     SliceComparison,
@@ -23,16 +24,33 @@ from assay.views.blocks import (
     Column,
     Decided,
     Facts,
+    Heading,
+    Note,
     Paragraph,
     Part,
+    Sentences,
     Table,
     stated,
 )
 from assay.views.charts.decisions import rule_word as rule_word
+from assay.views.decision_samples import (
+    LOST,
+    NO_TEXTS,
+    SHORT,
+    Texts,
+    cleared_line,
+    confirmation_table,
+    is_confirming,
+    sample_label,
+    short_failures,
+    split_suspects,
+)
 from assay.views.pieces import (
     Piece,
     number,
     piece,
+    points,
+    sentence,
     signed,
     verdict,
     words,
@@ -44,7 +62,7 @@ OUTCOMES = {
     "promote": ("promote", "The candidate may replace the baseline."),
     "hold": (
         "hold",
-        "The candidate may not replace the baseline yet: it has not been shown to be as good.",
+        "The candidate may not replace the baseline yet: a rule is still open.",
     ),
     "reject": (
         "reject",
@@ -69,11 +87,21 @@ RULES = {
     "pass_rate": "Enough samples pass",
 }
 """Each promotion rule as a page calls it."""
-LOST = {
-    "candidate": "failed",
-    "baseline": "passed",
+ERRORS = {
+    "confirmed": "a new failure that fresh runs confirm",
+    "exchange": "more failing runs over all samples",
+    "gates": "more gate failures",
+    "score": "a lower mean score",
+    "criteria": "lower criteria, missed floors and slices",
+    "severe_exchange": "more severe failures over all samples",
+    "severe_confirmed": "a severe failure that fresh runs confirm",
+    "operations": "higher cost or latency",
 }
-"""What a sample counts as on the side that lacks it."""
+"""What may reject a version that is the same, as a page calls it."""
+CERTAIN = ("complete", "pass_rate")
+"""The rules whose violation doesn't compare two sides, so that chance makes none."""
+SHOWN = 10
+"""Suspects, and criteria, that a terminal and a comment show."""
 
 
 def outcome_word(decision: Decision) -> str:
@@ -104,8 +132,13 @@ def flaky_line(decision: Decision) -> str:
     flaky = decision.flaky or []
     if not flaky:
         return ""
-    names = list(dict.fromkeys(item.sample for item in flaky))
-    return f"{count(len(names), 'sample')} sometimes pass and sometimes fail: {few(names, 3)}"
+    names = list(dict.fromkeys(sample_label(decision, item.sample) for item in flaky))
+    sometimes = (
+        "sometimes passes and sometimes fails"
+        if len(names) == 1
+        else ("sometimes pass and sometimes fail")
+    )
+    return f"{count(len(names), 'sample')} {sometimes}: {few(names, 3)}"
 
 
 def slice_sentence(item: SliceComparison) -> str:
@@ -121,11 +154,212 @@ def _between(low: float | None, high: float | None, reason: str | UnsetType) -> 
     return f"[{low:+.2f}, {high:+.2f}]"
 
 
-def detectable(points: float) -> str:
-    """The smallest difference that these samples detect."""
-    if points > SCALE:
-        return "none; scores that vary this much need more samples"
-    return f"differences of {points:.2f} points or more, at the policy's power"
+def confidence(decision: Decision) -> str:
+    """How sure the outcome is, in a sentence; empty where chance plays no part in it."""
+    compared = decision.comparison
+    if decision.outcome == "promote":
+        level = f"{compared.difference.level:.0%}"
+        if compared.non_inferior:
+            return (
+                f"With at least {level} confidence, the mean score did not fall by"
+                f" {compared.margin:g} points or more."
+            )
+        seen = unseen_loss(decision)
+        return f"Nothing is shown to be worse. {seen}".strip()
+    if decision.outcome == "reject":
+        if all(rule.id in CERTAIN for rule in decision.rules if rule.violated):
+            return ""
+        return same_rejected(decision)
+    if decision.confirmation.needed:
+        return "This may be noise; fresh runs will tell. Nothing is shown to be worse so far."
+    return "Nothing is shown to be worse, and nothing shows that the candidate is as good."
+
+
+def same_rejected(decision: Decision) -> str:
+    """How often these rules reject a version that is the same as its baseline."""
+    most = f"{100 * decision.errors.reject_at_most:.3g}%"
+    return f"A version that is the same as the baseline is rejected in at most {most} of cases."
+
+
+def unseen_loss(decision: Decision) -> str:
+    """The loss of the mean score that these samples would not show; empty if it is not known."""
+    expected = decision.expectation
+    least = expected.smallest_loss
+    if least is None:
+        return ""
+    if expected.assumed and not expected.sd:
+        return (
+            "How far two runs of one sample differ is not known: the baseline has one run of each,"
+            " all with the same score."
+        )
+    if least > SCALE:
+        return "These samples would show no loss of the mean score, however large."
+    assumed = (
+        " That is assumed from one run of each sample; repeats of the baseline would tell."
+        if expected.assumed
+        else ""
+    )
+    if not least:
+        return f"Any loss of the mean score would show.{assumed}"
+    return (
+        f"A loss of less than {points(least)} points of the mean score may go unnoticed.{assumed}"
+    )
+
+
+def could_not_see(decision: Decision) -> list[str]:
+    """What a decision could not see, and what it left out, in sentences."""
+    missing, compared = decision.missing, decision.comparison
+    found = [unseen_loss(decision)]
+    if decision.outcome != "reject":
+        found.append(same_rejected(decision))
+    for side, worth in LOST.items():
+        if names := getattr(missing, side):
+            n = missing.total(side)
+            labels = few([sample_label(decision, name) for name in names], total=n)
+            counted = f"counted as {worth}" if n == 1 else f"each counted as {worth}"
+            found.append(f"The {side} lacks runs of {count(n, 'sample')}, {counted}: {labels}.")
+    if missing.only_candidate:
+        n = len(missing.only_candidate)
+        found.append(
+            f"Only the candidate has {count(n, 'sample')}, which no rule looks at:"
+            f" {few(missing.only_candidate)}."
+        )
+    if (changed := decision.contracts) is not UNSET:
+        parts = ", ".join(changed.parts)
+        own = (
+            ""
+            if changed.own_outcome is UNSET
+            else " Under what the candidate was asked, the outcome is"
+            f" {OUTCOMES[changed.own_outcome][0]}."
+        )
+        found.append(
+            f"The two sides were asked different things in {count(changed.samples, 'sample')}"
+            f" ({parts}), such as {few(changed.examples, 2)}. Both were scored under what the"
+            f" baseline was asked.{own}"
+        )
+    partly = [
+        f"{name} ({item.n:,})"
+        for name, item in decision.criteria.items()
+        if item.n < compared.n_paired
+    ]
+    if partly:
+        found.append(
+            f"Not all {compared.n_paired:,} pairs have a score on both sides for {few(partly)}."
+        )
+    unknown = [text for name, text in USED.items() if name not in decision.operations]
+    if unknown:
+        found.append(f"Not known on both sides: {' and '.join(unknown)}.")
+    return [sentence for sentence in found if sentence]
+
+
+# --- criteria and operations
+
+USED = {"cost_usd": "cost", "latency_ms": "latency", "tokens": "tokens"}
+"""What a run used, in words."""
+
+
+def used_text(name: str, value: float) -> str:
+    """A cost, a latency or a number of tokens, in units that people know.
+
+    >>> used_text("cost_usd", 0.00123), used_text("latency_ms", 1530.0), used_text("tokens", 812.4)
+    ('$0.0012', '1.53 s', '812 tokens')
+    >>> used_text("latency_ms", 0.5), used_text("cost_usd", 12.5)
+    ('0.5 ms', '$12.50')
+    """
+    if name == "cost_usd":
+        return f"${value:,.2f}" if value >= 1 else f"${value:.2g}"
+    if name == "latency_ms":
+        return f"{value:.3g} ms" if value < 100 else f"{value / 1000:,.2f} s"
+    return f"{value:,.0f} tokens"
+
+
+def times_text(ratio: float) -> str:
+    """How many times as much the candidate uses, in words.
+
+    >>> times_text(2.4), times_text(1.004), times_text(1.1), times_text(0.5), times_text(120.0)
+    ('more than doubled, 2.4 times as much', 'the same', '10% more', 'halved', '120 times as much')
+    """
+    if ratio >= 10:
+        return f"{ratio:,.0f} times as much"
+    if ratio >= 2.05:
+        return f"more than doubled, {ratio:.1f} times as much"
+    if ratio >= 1.95:
+        return "doubled"
+    if 0.45 <= ratio <= 0.55:
+        return "halved"
+    change = round(100 * (ratio - 1))
+    if not change:
+        return "the same"
+    return f"{abs(change)}% {'more' if change > 0 else 'less'}"
+
+
+def operation_text(name: str, item: OperationDifference) -> str:
+    """What a run used before and now: the means, and how a typical sample changed."""
+    before, now = (used_text(name, value) for value in (item.baseline, item.candidate))
+    return (
+        f"{before} for a run before, {now} now, on average; {times_text(item.ratio)} in a typical"
+        " sample"
+    )
+
+
+def doubled(decision: Decision) -> list[str]:
+    """A sentence on each cost, latency or number of tokens that doubled."""
+    return [
+        f"{USED[name].capitalize()}: {operation_text(name, item)}."
+        for name, item in decision.operations.items()
+        if item.ratio >= 1.95 and name in USED
+    ]
+
+
+def criteria_table(decision: Decision, *, most: int | None = None) -> Table | None:
+    """Each criterion on both sides, the largest loss first; with `most` only those that moved."""
+    known = sorted(decision.criteria.items(), key=lambda item: item[1].difference.value or 0.0)
+    if most is not None:
+        known = [item for item in known if abs(item[1].difference.value or 0.0) >= 0.005][:most]
+    if not known:
+        return None
+    rows = [
+        [
+            f"{name} (guarded)" if item.guardrail else name,
+            points(item.baseline),
+            points(item.candidate),
+            number(item.difference.value, interval=item.difference, n=item.n, sign=True),
+        ]
+        for name, item in known
+    ]
+    columns = (
+        "Criterion",
+        Column("Baseline", "n"),
+        Column("Candidate", "n"),
+        "Difference (points)",
+    )
+    return Table("Criteria, the largest loss first", columns, rows, kind="stack")
+
+
+def operations_table(decision: Decision) -> Table | None:
+    """Cost, latency and tokens of a run on both sides."""
+    rows = [
+        [
+            USED.get(name, words(name)).capitalize(),
+            used_text(name, item.baseline),
+            used_text(name, item.candidate),
+            verdict("hold", times_text(item.ratio))
+            if item.ratio >= 1.95
+            else times_text(item.ratio),
+            f"{item.n:,}",
+        ]
+        for name, item in decision.operations.items()
+    ]
+    if not rows:
+        return None
+    columns = (
+        "Mean for a run",
+        Column("Baseline", "n"),
+        Column("Candidate", "n"),
+        "In a typical sample",
+        Column("Pairs", "n"),
+    )
+    return Table("Cost, latency and tokens", columns, rows, kind="stack")
 
 
 # --- the short form
@@ -137,12 +371,12 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
     difference = compared.difference
     ends, method = _between(difference.low, difference.high, difference.reason), difference.method
     paired = f"{compared.n_paired:,} paired"
-    detects = compared.minimum_detectable_effect
     changed = "; ".join(decision.plan.get("changed") or ())
     unplanned = decision.unplanned or []
     slices = [] if decision.slices is UNSET else decision.slices
-    fell = [f"{item.sample} {item.difference:+.2f}" for item in decision.worse]
-    label = "headroom" if decision.outcome == "promote" else "to change"
+    fell = [
+        f"{sample_label(decision, item.sample)} {item.difference:+.2f}" for item in decision.worse
+    ]
     return [
         (
             "difference",
@@ -154,20 +388,13 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
                 "samples",
                 f"{compared.n_candidate:,} candidate, {compared.n_baseline:,} baseline, {paired}",
             ),
-            ("detects", "" if detects is None else detectable(detects)),
             *((side, _side_sentence(getattr(decision, side))) for side in SIDES),
             *bar_facts(decision),
             ("graded by", few(list(filter(None, decision.fingerprint.fields.get("profile", ()))))),
             *(
-                (
-                    "missing",
-                    (
-                        f"{count(missing.total(side), 'sample')} of the {side}, counted as"
-                        f" {worth}: {few(names, total=missing.total(side))}"
-                    ),
-                )
-                for side, worth in LOST.items()
-                if (names := getattr(missing, side))
+                (USED[name], operation_text(name, item))
+                for name, item in decision.operations.items()
+                if name in USED
             ),
             *terms_facts(decision),
             (
@@ -186,10 +413,18 @@ def decision_facts(decision: Decision) -> list[tuple[str, str]]:
                 for item in sorted(slices, key=lambda item: (not item.worse, item.difference.value))
             ),
             ("flaky", flaky_line(decision)),
-            *(("note", text) for text in (*(decision.regraded or ()), *(decision.notes or ()))),
-            *((label, text) for text in decision.would_change),
+            *(("note", text) for text in quiet_notes(decision)),
             ("fell most", few(fell, total=compared.losses) if fell else ""),
         ),
+    ]
+
+
+def quiet_notes(decision: Decision) -> list[str]:
+    """The notes that a reader may miss."""
+    loud = decision.loud or []
+    return [
+        *(decision.regraded or ()),
+        *(note for note in decision.notes or () if note not in loud),
     ]
 
 
@@ -292,10 +527,10 @@ def mean_of(interval: ValueInterval) -> str:
 
 
 def decision_head(decision: Decision) -> Decided:
-    """The outcome, its reason, and what it means."""
+    """The outcome, how sure it is, its reason, and what it means."""
     word, meaning = OUTCOMES[decision.outcome]
     outcome = verdict(decision.outcome, word.capitalize())
-    return Decided(outcome, decision.policy, decision.reason, meaning)
+    return Decided(outcome, decision.policy, decision.reason, meaning, confidence(decision))
 
 
 def rule_name(id: str) -> Piece:
@@ -324,12 +559,48 @@ def rules_table(decision: Decision) -> Table:
     )
 
 
-def decision_summary(decision: Decision) -> list[Part]:
-    """Outcome, rules, and what the decision rests on, in words."""
+def next_steps(decision: Decision) -> list[Part]:
+    """What would settle or change the outcome, with what it costs."""
+    if not decision.would_change:
+        return []
+    return [Heading("What to do next"), Sentences(decision.would_change)]
+
+
+def suspect_parts(decision: Decision) -> list[Part]:
+    """The confirmation in short: what is open or confirmed, and a line on what was cleared."""
+    if not is_confirming(decision):
+        return []
+    kept, _ = split_suspects(decision)
+    more = f"and {len(kept) - SHOWN:,} more" if len(kept) > SHOWN else ""
+    lines = [text for text in (more, cleared_line(decision)) if text]
+    if not kept and not lines:
+        return []
+    return [
+        Heading("Confirmation: runs that passed, before → now"),
+        *([confirmation_table(decision, kept[:SHOWN])] if kept else []),
+        *map(Paragraph, lines),
+    ]
+
+
+def decision_summary(
+    decision: Decision, texts: Texts = NO_TEXTS, *, most: int = SHORT
+) -> list[Part]:
+    """The outcome and how sure it is, what newly fails, every rule, what to do next, and what the
+    decision rests on. `texts` are those of the samples that it names, cut to `most` characters.
+    """
     systems = f"{decision.scoring_system} · {decision.grading_system}"
+    moved = criteria_table(decision, most=SHOWN)
     return [
         decision_head(decision),
+        *(Note(sentence(note), "bad") for note in decision.loud or ()),
+        *map(Note, doubled(decision)),
+        *short_failures(decision, texts, most=most),
         rules_table(decision),
+        *suspect_parts(decision),
+        *next_steps(decision),
+        *([] if moved is None else [Heading("Criteria that moved"), moved]),
         Facts(decision_facts(decision), kind="small"),
+        Heading("What it could not see"),
+        Sentences(could_not_see(decision)),
         Paragraph(f"policy {decision.policy} · {systems}", kind="hint"),
     ]

@@ -19,6 +19,7 @@ from assay.views.blocks import (
     Facts,
     Figure,
     Heading,
+    Note,
     Paragraph,
     Part,
     Section,
@@ -26,24 +27,41 @@ from assay.views.blocks import (
     Table,
     contents,
     figure,
+    parts_of,
     section,
 )
 from assay.views.charts import Chart, summaries
 from assay.views.charts import decisions as charts
 from assay.views.charts.decisions import claims_of
 from assay.views.decision import (
+    ERRORS,
     SCALE,
     bar_facts,
+    could_not_see,
+    criteria_table,
     decision_head,
-    detectable,
+    doubled,
+    flaky_line,
     mean_of,
+    operations_table,
+    quiet_notes,
     rate_of,
     rule_name,
     rule_order,
     rules_table,
     terms_facts,
 )
-from assay.views.decision_samples import RunLinks, pair_parts, worse_section
+from assay.views.decision_samples import (
+    NO_TEXTS,
+    RunLinks,
+    Texts,
+    confirmation_section,
+    failures_section,
+    pair_parts,
+    sample_entries,
+    sample_label,
+    worse_section,
+)
 from assay.views.pieces import (
     absent,
     clip,
@@ -54,9 +72,11 @@ from assay.views.pieces import (
     number,
     phrase,
     points,
+    sentence,
     short_digest,
     shown,
     small,
+    strong,
     verdict,
     words,
 )
@@ -97,16 +117,34 @@ def decision_view(
     url: str = "",
     runs: Mapping[str, str] | None = None,
     before: Mapping[str, str] | None = None,
+    texts: Texts = NO_TEXTS,
+    broken: Sequence[str] = (),
 ) -> list[Part]:
     """The whole of a decision, the outcome first. `url` is where its charts are served, `runs` the
-    address of each sample's run of the candidate, `before` of the baseline.
+    address of each sample's run of the candidate, `before` of the baseline. `texts` are those of
+    the samples that it names, and `broken` are samples that failed before, too.
     """
     figures = {chart.name: figure(chart, url) for chart in decision_charts(decision, pairs)}
     links = RunLinks(runs or {}, before or {})
-    sections = [
+    known = [name for name in broken if name in texts]
+    sections = parts_of(
+        failures_section(decision, texts, links),
+        _next(decision),
         _rules(decision, figures["rules"]),
+        confirmation_section(decision, links),
         section("Difference", figures["difference"], id="difference"),
-        worse_section(decision, links),
+        _criteria(decision),
+        _operations(decision),
+        _unseen(decision),
+        worse_section(decision, links, texts),
+        section(
+            "What failed before, too",
+            sample_entries(decision, known, texts, links),
+            id="failed-before",
+        )
+        if known
+        else None,
+        _flaky(decision),
         section(
             "Pairs",
             figures.get("paired-scatter")
@@ -114,15 +152,21 @@ def decision_view(
             *pair_parts(pairs or (), links),
             id="pairs",
         ),
-        _change(decision),
         _sides(decision, [figures[f"grade-mix-{side}"] for side in SIDES]),
         _origin(decision),
+    )
+    return [
+        decision_head(decision),
+        *(Note(sentence(note), "bad") for note in decision.loud or ()),
+        *map(Note, doubled(decision)),
+        _figures(decision),
+        contents(sections),
+        *sections,
     ]
-    return [decision_head(decision), _figures(decision), contents(sections), *sections]
 
 
 def _figures(decision: Decision) -> Facts:
-    compared, effect = decision.comparison, decision.comparison.minimum_detectable_effect
+    compared = decision.comparison
     counts = [
         count(number_of, *words)
         for number_of, *words in (
@@ -155,10 +199,16 @@ def _figures(decision: Decision) -> Facts:
                 ", ".join(claims_of(decision)) or _unproven(compared),
             ),
             (
-                "Smallest detectable difference",
-                points(effect, "not known")
-                if effect is None or effect <= SCALE
-                else detectable(effect),
+                "May go unnoticed",
+                absent("not known")
+                if (least := decision.expectation.smallest_loss) is None
+                or (decision.expectation.assumed and not least)
+                else "any loss"
+                if least > SCALE
+                else phrase(
+                    f"a loss below {points(least)}",
+                    small(" assumed") if decision.expectation.assumed else "",
+                ),
             ),
             *((label.capitalize(), small(text)) for label, text in bar_facts(decision)),
             *((label.capitalize(), text) for label, text in terms_facts(decision)),
@@ -177,7 +227,6 @@ def _unproven(compared: ComparisonRecord) -> str:
 
 
 def _rules(decision: Decision, chart: Figure) -> Section:
-    held = sum(rule.holds is True for rule in decision.rules)
     evidence: list[Part] = []
     for rule in rule_order(decision.rules):
         if rule.evidence:
@@ -191,8 +240,15 @@ def _rules(decision: Decision, chart: Figure) -> Section:
         *([Details("Evidence for each rule", evidence)] if evidence else ()),
         Details("As a chart", [chart]),
         id="rules",
-        hint=f"{held} of {len(decision.rules)} hold. The candidate is promoted only if all hold.",
+        hint=_held(decision),
     )
+
+
+def _held(decision: Decision) -> str:
+    rules = decision.rules
+    held = sum(rule.holds is True for rule in rules)
+    counted = f"{held} of {count(len(rules), 'rule')} hold{'s' * (held == 1)}."
+    return f"{counted} An open rule is neither shown to hold nor shown to be violated."
 
 
 def _value(value: Any) -> str:
@@ -224,26 +280,111 @@ def _rounded(value: Any) -> Any:
     return round(value, 4) if isinstance(value, float | Decimal) else value
 
 
-def _change(decision: Decision) -> Section:
-    """What would move the outcome, and what else a reader should know."""
-    notes = [*(decision.regraded or ()), *(decision.notes or ())]
-    flaky = [
+def _next(decision: Decision) -> Section | None:
+    """What would settle or change the outcome, and what else a reader should know."""
+    notes = quiet_notes(decision)
+    if not decision.would_change and not notes:
+        return None
+    return section(
+        "What to do next",
+        Sentences(decision.would_change),
+        Sentences([sentence(note) for note in notes], "Notes"),
+        id="next",
+    )
+
+
+def _criteria(decision: Decision) -> Section | None:
+    table = criteria_table(decision)
+    hint = "The mean of each criterion in points of 100, over the pairs that have it on both sides."
+    return None if table is None else section("Criteria", table, id="criteria", hint=hint)
+
+
+def _operations(decision: Decision) -> Section | None:
+    table = operations_table(decision)
+    if table is None:
+        return None
+    limited = any(rule.id == "operations" for rule in decision.rules)
+    hint = "" if limited else "The policy sets no limit on them; they are shown for information."
+    return section("Cost, latency and tokens", table, id="operations", hint=hint)
+
+
+def _unseen(decision: Decision) -> Section:
+    """What the decision could not see: the power of its samples, and the errors it allows."""
+    expected, n = decision.expectation, decision.comparison.n_paired
+    repeats = {
+        "each": "of each sample on both sides",
+        "candidate": "of each sample of the candidate",
+    }
+    needed = [
+        f"{count(times, 'run')} {repeats[side]}"
+        for side, times in expected.repeats_for.items()
+        if side in repeats and times is not None
+    ]
+    unknown = expected.assumed and not expected.sd  # no spread was seen, and none is known
+    power = (
+        []
+        if unknown
+        else [
+            ("Paired samples", f"{n:,}"),
+            (
+                "Spread of the paired differences",
+                absent("not known")
+                if expected.sd is None
+                else phrase(f"{points(expected.sd)} points ", small(expected.source)),
+            ),
+            (
+                "A version compared with itself is promoted in",
+                absent("not known")
+                if expected.same_version_promoted is None
+                else f"about {expected.same_version_promoted:.0%} of cases",
+            ),
+            ("For 80% of cases it takes", " or ".join(needed) or "more samples"),
+        ]
+    )
+    errors = [
+        [f"by {ERRORS.get(name, words(name))}", f"{100 * level:.3g}%"]
+        for name, level in decision.errors.by_rule.items()
+    ]
+    errors.append([strong("by all rules together"), f"{100 * decision.errors.reject_at_most:.3g}%"])
+    limit = "At most, at each look" if decision.looks > 1 else "At most"
+    columns = ("Rejects a version that is the same", Column(limit, "n"))
+    looks = (
+        f"The policy announces {decision.looks} looks: a decision, and others on more runs after a"
+        " hold."
+        if decision.looks > 1
+        else ""
+    )
+    return section(
+        "What it could not see",
+        Sentences(could_not_see(decision)),
+        Facts([fact for fact in power if fact[1]], "small"),
+        Details(
+            "How often these rules err",
+            [Table("Error budget", columns, errors), Paragraph(looks, "hint") if looks else ""],
+        ),
+        id="unseen",
+    )
+
+
+def _flaky(decision: Decision) -> Section | None:
+    flaky = decision.flaky or []
+    if not flaky:
+        return None
+    rows = [
         [
-            item.sample,
+            sample_label(decision, item.sample),
             item.side,
             number(item.rate.value, interval=item.rate, percent=True),
             f"{item.passed} of {item.repeats}",
         ]
-        for item in decision.flaky or ()
+        for item in flaky
     ]
     columns = ("Sample", "Side", "Passes in", Column("Repeats", "n"))
     title = "Samples whose repeats disagree"
     return section(
-        "What would change the decision",
-        Sentences(decision.would_change, absent="The decision names nothing that would change it."),
-        Sentences(notes, "Notes"),
-        section(title, Table(title, columns, flaky[:MAX_ROWS]), level=3) if flaky else None,
-        id="change",
+        title,
+        Details(flaky_line(decision), [Table(title, columns, rows[:MAX_ROWS])]),
+        id="flaky",
     )
 
 

@@ -13,9 +13,21 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import canonical
 from assay.errors import count, printable
+from assay.views.charts.decisions import rule_word
+from assay.views.decision import USED, confidence, operation_text
+from assay.views.decision_samples import (
+    NO_TEXTS,
+    NewFailure,
+    SampleTexts,
+    Texts,
+    failure_facts,
+    new_failures,
+    sample_label,
+)
 from assay.views.exam import gate_rows, no_answer
 from assay.views.exporters import Exporter, Format
 from assay.views.grade_line import NAMED, bar_text, causes, score_text, versions_text
+from assay.views.pieces import points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -196,30 +208,69 @@ EXPORTER = Exporter("junit", "JUnit XML: one test case for each run", (".xml",),
 # --- decisions
 
 
-def decision(document: Decision) -> bytes:
-    """A decision: one case for each rule. A closed gate is never all green."""
+def decision(document: Decision, texts: Texts = NO_TEXTS) -> bytes:
+    """A decision: one case for each rule, and one for each sample that newly fails. A closed gate
+    is never all green, and a promoted one shows what it allowed in the output of its cases.
+    """
     outcome = document.outcome
-    cases = [_rule_case(rule) for rule in document.rules]
-    if outcome != "promote" and not any(case.kind for case in cases):
+    promoted = outcome == "promote"
+    cases = [_rule_case(rule, promoted=promoted) for rule in document.rules]
+    cases += [
+        _failure_case(document, item, texts.get(item.sample), promoted=promoted)
+        for item in new_failures(document)
+    ]
+    if not promoted and not any(case.kind for case in cases):
         text = f"the decision is {outcome.replace('_', ' ')}"
         cases.append(Case("outcome", "assay.decision", "failure", outcome, text))
-    if not document.rules and outcome == "promote":
+    if not document.rules and promoted:
         text = f"{NOT_ENOUGH}: the decision names no rule"
         cases.append(Case("outcome", "assay.decision", "error", NOT_ENOUGH, text))
-    return document_xml("assay.decision", cases, {"outcome": outcome, **_versions(document.tree())})
+    properties = {
+        "outcome": outcome,
+        "confidence": confidence(document),
+        **_versions(document.tree()),
+        **{
+            f"criterion {name}": f"{points(item.baseline)} before, {points(item.candidate)} now"
+            for name, item in document.criteria.items()
+        },
+        **{
+            USED.get(name, name): operation_text(name, item)
+            for name, item in document.operations.items()
+        },
+    }
+    return document_xml("assay.decision", cases, properties)
 
 
-def _rule_case(rule: RuleResult) -> Case:
+def _rule_case(rule: RuleResult, *, promoted: bool) -> Case:
     reason = _clipped(rule.reason)
-    if rule.holds:
+    word = rule_word(rule)
+    if word == "holds":
         return Case(rule.id, "assay.decision", lines=[reason])
     facts = ((key, canonical(value).decode()) for key, value in rule.evidence.items())
     lines = [reason, *(f"{key}: {_clipped(value)}" for key, value in facts)]
-    if rule.holds is None:
-        text = f"{NOT_ENOUGH}: {reason}"
-        return Case(rule.id, "assay.decision", "error", NOT_ENOUGH, text, lines)
-    kind = "rule_violated" if rule.violated else "rule_not_shown"
-    return Case(rule.id, "assay.decision", "failure", kind, reason, lines)
+    if word == "violated":
+        return Case(rule.id, "assay.decision", "failure", "rule_violated", reason, lines)
+    if promoted:  # under a policy that asks only for what is shown to be worse
+        return Case(rule.id, "assay.decision", lines=[f"{word}: {reason}"])
+    return Case(rule.id, "assay.decision", "error", "rule_open", f"{word}: {reason}", lines)
+
+
+def _failure_case(
+    document: Decision, item: NewFailure, texts: SampleTexts | None, *, promoted: bool
+) -> Case:
+    """A sample that newly fails; where that is not shown, or accepted, it is an error or passes."""
+    name, classname = sample_label(document, item.sample), "assay.decision.samples"
+    facts = [(label, str(text)) for label, text in failure_facts(item, texts, most=MAX_TEXT).pairs]
+    lines = [f"sample: {item.sample}", *(f"{label}: {text}" for label, text in facts)]
+    if item.accepted or promoted:
+        return Case(name, classname, lines=[str(item.verdict), *lines])
+    message = f"{item.verdict.values[2]}: {item.checks}"
+    if item.counts:
+        message += f"; {item.counts}"
+    if item.shown:
+        kind = "severe_failure" if item.severe else "new_failure"
+        return Case(name, classname, "failure", kind, message, lines)
+    return Case(name, classname, "error", "new_failure_open", message, lines)
 
 
 # --- exams

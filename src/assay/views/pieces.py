@@ -20,7 +20,9 @@ SIGNS = {
     ),
     **dict.fromkeys(("operational", "stable"), "✓"),
     **dict.fromkeys(("partial", "graded"), "◐"),
-    **dict.fromkeys(("undetermined", "not_enough_evidence", "hold", "stale", "unknown"), "?"),
+    **dict.fromkeys(
+        ("undetermined", "not_enough_evidence", "hold", "open", "stale", "unknown"), "?"
+    ),
     **dict.fromkeys(("queued", "running", "executing", "evaluating", "cancelling", "pending"), "…"),
     **dict.fromkeys(("skipped", "cancelled", "none", "not applicable"), "–"),
 }

@@ -17,14 +17,13 @@ import msgspec
 from msgspec import Struct, field, structs
 
 from assay.canon import encode_any
-from assay.records.evidence import DESCRIPTION, Run
+from assay.records.evidence import Run, title_of
 from assay.records.typed import convert
 from assay.views.grade_line import GradeLine
 
 MAX_TEXT = 10_000
 """Characters of a question, an answer or an expected value that a row keeps and search looks at."""
 QUESTIONS = ("question", "query", "prompt", "input", "task", "message")
-MAX_TITLE = 200
 ANSWERS = ("answer", "response", "output", "text", "result")
 _PLAIN = (str, int, float, Decimal, type(None))
 
@@ -259,14 +258,8 @@ def with_evidence(row: SampleRow, evidence: SampleEvidence | None) -> SampleRow:
         question=main_text(evidence.inputs, QUESTIONS),
         answer=answer_text(evidence),
         expected=main_text(evidence.expected, ANSWERS),
-        title=sample_title(evidence.metadata),
+        title=title_of(evidence.metadata),
     )
-
-
-def sample_title(metadata: Mapping[str, Any]) -> str:
-    """The description of a sample that an importer kept; empty if there is none."""
-    title = metadata.get(DESCRIPTION)
-    return " ".join(title[:MAX_TITLE].split()) if isinstance(title, str) else ""
 
 
 def judge_reason(metadata: Mapping[str, Any], criterion: str) -> str:

@@ -14,6 +14,15 @@ from typing import IO, TYPE_CHECKING, Any
 from assay.canon import encode_any
 from assay.errors import count, printable
 from assay.registry import home_value, is_path
+from assay.views.charts.decisions import rule_word
+from assay.views.decision import USED, confidence, operation_text
+from assay.views.decision_samples import (
+    NO_TEXTS,
+    Texts,
+    failure_facts,
+    new_failures,
+    sample_label,
+)
 from assay.views.exporters import Exporter, ResultSource
 from assay.views.grade_line import as_line, bar_text, gate_text, score_text
 from assay.views.sarif import (
@@ -65,6 +74,10 @@ _HELP = {
     "rule": (
         "The promotion rule {} holds",
         "Fix what the message names. The decision in JSON lists what would change it.",
+    ),
+    "new-failure": (
+        "No sample newly fails",
+        "Fix what the sample newly fails. If it may be noise, run it again with --confirm.",
     ),
     "decision": (
         "The candidate may replace the baseline",
@@ -195,25 +208,52 @@ EXPORTER = Exporter(
 # --- decisions
 
 
-def decision(document: Decision, *, places: Mapping[str, ResultSource], file: str | None) -> bytes:
-    """A decision: one result for each rule that does not hold. `places` says where the run of a
-    sample is, `file` is the candidate's; a rule is shown at the first sample that it names.
+def decision(
+    document: Decision,
+    *,
+    places: Mapping[str, ResultSource],
+    file: str | None,
+    texts: Texts = NO_TEXTS,
+) -> bytes:
+    """A decision: one result for each rule that does not hold, and for each sample that newly
+    fails. `places` says where the run of a sample is, `file` is the candidate's; a rule is shown at
+    the first sample that it names. A rule that is open under a promotion is a note.
     """
     made = io.BytesIO()
     properties = {
         "outcome": document.outcome,
+        "confidence": confidence(document),
+        **{
+            USED.get(name, name): operation_text(name, item)
+            for name, item in document.operations.items()
+        },
+        "criteria": {
+            name: {"baseline": item.baseline, "candidate": item.candidate}
+            for name, item in document.criteria.items()
+        },
         "policy": document.policy,
         "scoringSystem": document.scoring_system,
         "gradingSystem": document.grading_system,
     }
-    _write(made, _rules(document, places, file), properties)
+    results = [*_rules(document, places, file), *_failures_of(document, places, file, texts)]
+    if document.outcome == "promote":
+        for result in results:
+            if not result.pop("violated", False):
+                result["level"] = "note"
+    elif not results:
+        text = f"{document.outcome.replace('_', ' ')}: {document.reason}"
+        results.append(_result("decision", text, _place(file, 1)))
+    for result in results:
+        result.pop("violated", None)
+    _write(made, results, properties)
     return made.getvalue()
 
 
 def named_samples(document: Decision) -> set[str]:
     """The samples that a decision names."""
     named = {name for rule in document.rules for name in _samples(rule.evidence)}
-    return named | {worse.sample for worse in document.worse}
+    failing = {item.sample for item in new_failures(document)}
+    return named | failing | {worse.sample for worse in document.worse}
 
 
 def _samples(evidence: Any) -> Iterator[str]:
@@ -231,9 +271,12 @@ def _rules(
     document: Decision, places: Mapping[str, ResultSource], file: str | None
 ) -> Iterator[dict[str, Any]]:
     whole = _place(file, 1)
-    broken = [rule for rule in document.rules if rule.holds is not True]
-    for rule in broken:
-        made = _result(f"rule/{rule.id}", f"{rule.id}: {rule.reason}", whole)
+    for rule in document.rules:
+        word = rule_word(rule)
+        if word == "holds":
+            continue
+        made = _result(f"rule/{rule.id}", f"{rule.id} {_IS[word]}: {rule.reason}", whole)
+        made["violated"] = word == "violated"
         named = [name for name in dict.fromkeys(_samples(rule.evidence)) if name in places]
         locations = [
             _place(places[name].file or "", places[name].line)
@@ -246,6 +289,20 @@ def _rules(
                 {"id": number, **place} for number, place in enumerate(locations[1:RELATED], 1)
             ]
         yield made
-    if document.outcome != "promote" and not broken:
-        text = f"{document.outcome.replace('_', ' ')}: {document.reason}"
-        yield _result("decision", text, whole)
+
+
+_IS = {"open": "is open", "violated": "is violated"}
+
+
+def _failures_of(
+    document: Decision, places: Mapping[str, ResultSource], file: str | None, texts: Texts
+) -> Iterator[dict[str, Any]]:
+    """A result for each sample that newly fails, at its run."""
+    for item in new_failures(document):
+        facts = failure_facts(item, texts.get(item.sample)).pairs
+        told = "; ".join(f"{label}: {text}" for label, text in facts)
+        text = f"{sample_label(document, item.sample)} {item.verdict.values[2]}. {told}"
+        place = places.get(item.sample) or _place(file, 1)
+        made = _result("new-failure", text, place, run=item.sample)
+        made["violated"] = item.shown and not item.accepted
+        yield made

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from assay.errors import printable
-from assay.views.blocks import Decided, Facts, Note, Paragraph, Part, Sentences, Table
+from assay.views.blocks import (
+    Decided,
+    Entries,
+    Facts,
+    Heading,
+    Note,
+    Paragraph,
+    Part,
+    Sentences,
+    Table,
+)
 from assay.views.pieces import Piece
 
 LABEL = 12
@@ -39,10 +49,20 @@ def text_lines(part: Part) -> Iterator[tuple[str, str]]:
     if isinstance(part, Decided):
         text = f"{part.outcome.split(' ', 1)[1].upper()}: {part.reason}"
         yield text, look_of(part.outcome)
+        if part.confidence:
+            yield part.confidence, ""
     elif isinstance(part, Facts):
         yield from ((line, "") for line in fact_lines(*part.pairs))
     elif isinstance(part, Sentences):
         yield from ((f"  {sentence}", "") for sentence in part.sentences)
+    elif isinstance(part, Heading):
+        yield from (("", ""), (part.text, "title"))
+    elif isinstance(part, Entries):
+        for place, entry in enumerate(part.entries):
+            yield from (("", ""),) if place else ()
+            yield f"  {entry.head}", look_of(entry.head)
+            for inner in entry.parts:
+                yield from ((f"    {line}", look) for line, look in text_lines(inner))
     elif isinstance(part, Paragraph):
         yield from (("", ""), (part.text, part.kind)) if part.text else ()
     elif isinstance(part, Note):

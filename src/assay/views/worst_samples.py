@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from assay.records.evidence import Run
+from assay.records.evidence import Run, title_of
 from assay.views.blocks import Facts
 from assay.views.markdown_code import code
 from assay.views.pieces import clip, phrase, points
@@ -24,7 +24,6 @@ from assay.views.samples import (
     main_text,
     sample_evidence,
     sample_grade,
-    sample_title,
 )
 
 WORST = 3
@@ -64,21 +63,24 @@ def _why(grade: SampleGrade, result: Mapping[str, Any], run: Run | None) -> str:
     """Why a run did not pass; if that is one gate, with the gate's reason, or with that of the
     verdict that came with the run.
     """
-    if len(grade.hard_gate_failures) != 1 or grade.cause:
-        return grade.why
+    reason = "" if grade.cause else gate_reason(grade, result, run)
+    return f"{grade.why}: {reason}" if reason else grade.why
+
+
+def gate_reason(grade: SampleGrade, result: Mapping[str, Any], run: Run | None) -> str:
+    """The reason of the only gate that a run fails; empty if it states none."""
+    if len(grade.hard_gate_failures) != 1:
+        return ""
     name = grade.hard_gate_failures[0]
     verdict = None if run is None else run.gates.get(name)
     if verdict is not None and verdict.passed is False and verdict.reason:
-        reason = verdict.reason
-    else:
-        reason = str(result.get("hard_gates", {}).get(name, {}).get("reason") or "")
-    reason = _flat(reason)
-    return f"{grade.why}: {reason}" if reason else grade.why
+        return _flat(verdict.reason)
+    return _flat(str(result.get("hard_gates", {}).get(name, {}).get("reason") or ""))
 
 
 def with_texts(sample: WorstSample, run: Run) -> WorstSample:
     """A sample with the texts of its run."""
-    title = sample_title(run.metadata)
+    title = title_of(run.metadata)
     return structs.replace(
         sample,
         sample=f"{title} ({sample.sample})" if title else sample.sample,

@@ -5,7 +5,13 @@ from __future__ import annotations
 from assay.errors import AssayError
 from assay.server.auth import Principal
 from assay.server.pages.compared_rules import PageRules, gate_command, rules_for
-from assay.server.pages.compared_sides import BASELINE, MOST, ComparedSide, decide_between
+from assay.server.pages.compared_sides import (
+    BASELINE,
+    MOST,
+    ComparedSide,
+    decide_between,
+    texts_between,
+)
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.services.stored_compare import DecidedSides, ReleaseSide
@@ -53,6 +59,7 @@ def decision_section(
     try:
         rules = rules_for(services, query.policy)
         decided = decide_between(services, project, ours, theirs, query.policy)
+        texts = texts_between(services, project, ours, theirs, decided)
     except (AssayError, Problem) as error:
         parts = refused("No decision", error).parts
         return section(title, *parts, id="decision", kind="refused"), "refused"
@@ -61,14 +68,14 @@ def decision_section(
         return section(
             title,
             Note(_other_rules(rules), "bad"),
-            *decision_parts(decided.decision, under=rules.text),
+            *decision_parts(decided.decision, under=rules.text, texts=texts),
             Paragraph("This page doesn't store it. The command does:"),
             command,
             id="decision",
         ), unmoved
     return section(
         title,
-        *decision_parts(decided.decision, under=rules.text),
+        *decision_parts(decided.decision, under=rules.text, texts=texts),
         _storing(services, principal, decided, (ours, theirs), query.policy),
         Details("The same decision by the command", [command]),
         id="decision",

@@ -13,6 +13,8 @@ from assay.archive.samples import run_rows, sample_rows
 from assay.archive.sides import Take
 from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.regraded import regraded
+from assay.pipeline.sample_texts import read_texts
+from assay.pipeline.sides import Documents
 from assay.server import lookup
 from assay.server.graded_by import grader_by
 from assay.server.pages.compared_rules import choice_for, rules_for
@@ -22,6 +24,13 @@ from assay.services.stored_compare import DecidedSides, ReleaseSide, decide_stor
 from assay.store.baselines import find_baseline
 from assay.store.listing import grades_of
 from assay.views.compare import Version
+from assay.views.decision_samples import (
+    NAMED,
+    SampleTexts,
+    SideName,
+    TextCollector,
+    new_failures,
+)
 from assay.views.samples import SampleRow
 
 BASELINE = "baseline:"
@@ -124,6 +133,29 @@ def _first_grade(services: Services, project: str, side: ReleaseSide) -> Any:
     newest = [stored[-1].digest for stored in grades.values() if stored]
     item = ledger.get(newest[0], project=project) if newest else None
     return None if item is None or item.body is None else item.tree()
+
+
+def texts_between(
+    services: Services,
+    project: str,
+    candidate: ReleaseSide,
+    baseline: ReleaseSide,
+    decided: DecidedSides,
+) -> dict[str, SampleTexts]:
+    """Question and answers of the samples that newly fail."""
+    named = {item.sample for item in new_failures(decided.decision)[:NAMED]}
+    collector = TextCollector()
+    if named:
+        choice = choice_for(services, candidate, baseline)
+        grader = grader_by(services, project, choice, stored_cards=False)
+        sides: tuple[tuple[SideName, Documents], ...] = (
+            ("candidate", decided.candidate.documents),
+            ("baseline", decided.baseline.documents),
+        )
+        for name, documents in sides:
+            for _ in read_texts(documents, grader, name, named, collector):
+                pass
+    return collector.texts()
 
 
 def decide_between(

@@ -292,7 +292,12 @@ def _release_parts(services: Services, project: str, item: Item, release: Decisi
     pairs = pairs_of(services, project, evidence, release, within=names)
     url = address("charts", "decisions", item.digest)
     head, *rest = decision_view(
-        release, pairs=pairs.pairs, url=url, runs=pairs.runs, before=pairs.before
+        release,
+        pairs=pairs.pairs,
+        url=url,
+        runs=pairs.runs,
+        before=pairs.before,
+        texts=pairs.texts,
     )
     return [head, _compared(names), *rest]
 

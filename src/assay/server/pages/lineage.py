@@ -54,6 +54,10 @@ RELATIONS = {
     ("candidate_of", False): "has as its candidate",
     ("baseline_of", True): "is part of the baseline in",
     ("baseline_of", False): "has as its baseline",
+    ("fresh_candidate_of", True): "is a fresh run of the candidate in",
+    ("fresh_candidate_of", False): "has as a fresh run of its candidate",
+    ("fresh_baseline_of", True): "is a fresh run of the baseline in",
+    ("fresh_baseline_of", False): "has as a fresh run of its baseline",
 }
 
 

@@ -14,6 +14,7 @@ from assay.archive.labels import labels_of_run
 from assay.archive.replay import replay
 from assay.errors import AssayError, count
 from assay.files.json_files import Document
+from assay.records.evidence import title_of
 from assay.records.reading import read_run
 from assay.server.auth import READ, Principal
 from assay.server.lookup import RunWithGrades, run_with_grades
@@ -62,7 +63,6 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.sample import grade_section, texts, verdict_line
-from assay.views.samples import sample_title
 from assay.views.trace import timeline, tool_calls
 from assay.views.values import json_text
 
@@ -182,7 +182,7 @@ def _page(
         ),
     )
     sample = (result or {}).get("sample_id") or (tree.get("dataset") or {}).get("sample_id")
-    title = sample_title(run.metadata) if run is not None else ""
+    title = title_of(run.metadata) if run is not None else ""
     return page(
         request,
         str((context.stored and (title or sample)) or tree.get("run_id") or digest),

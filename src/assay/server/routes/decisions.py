@@ -16,13 +16,15 @@ from assay.archive.evaluation_choice import (
     MAP,
     EvaluationChoice,
     baseline_settings,
-    choose,
     made_profile,
     own_profile,
-    refuse_other_scale,
-    refuse_unknown_bar,
 )
-from assay.archive.evaluations import StoredEvaluation, need_evaluation, versions_of
+from assay.archive.evaluations import (
+    StoredEvaluation,
+    evaluation_label,
+    need_evaluation,
+    versions_of,
+)
 from assay.archive.grades import NO_BASIS
 from assay.archive.sides import (
     KeptSide,
@@ -35,12 +37,10 @@ from assay.archive.sides import (
 from assay.errors import NotEnoughEvidence
 from assay.files.json_files import Document
 from assay.pipeline.grading import Grader
-from assay.pipeline.regraded import regraded_note
 from assay.pipeline.sides import severe_of
 from assay.records.decision import Decision
 from assay.records.evaluation import VersionedName
 from assay.release.baseline import age_warning, check_name, moment_of
-from assay.release.comparability import check_kept_rules
 from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server import bodies, lookup, openapi
@@ -52,8 +52,9 @@ from assay.server.requests import SIDE, BaselineRequest, DecisionRequest, Stored
 from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
 from assay.server.state import check_name as on_shelf
-from assay.services.compare import Asked, FreshRuns, check_kept_age, compare, kept_baseline
-from assay.services.stored_compare import regraded_notes
+from assay.services.compare import Asked, FreshRuns, Origin, compare, kept_baseline
+from assay.services.rules import GradedSide, RulesRequest, graded_side, rules_for
+from assay.services.stored_compare import ReleaseSide, origin_of
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 
@@ -78,8 +79,7 @@ class Evidence(NamedTuple):
     """The evaluation that they belong to."""
     kept: Mapping[str, Any] | None = None
     """The baseline's record, if they are a baseline."""
-    title: str = ""
-    """The baseline's name and digest, as a decision names it."""
+    origin: Origin = Origin()
 
 
 @router.post(
@@ -118,64 +118,56 @@ def _decided(
     rules = _rules(services, body.policy)
     plan = None if body.plan is None else check_plan(body.plan, where="plan")
     drafts: dict[bytes, Draft] = {}  # the evidence first, each record once, and the decision last
-    candidate = read_evidence(services, project, body.candidate, "candidate", rules)
+    candidate = read_evidence(services, project, body.candidate, "candidate")
     judged = versions_of(document.tree for document in candidate.documents)
-    baseline = read_evidence(services, project, body.baseline, "baseline", rules, judged=judged)
+    baseline = read_evidence(services, project, body.baseline, "baseline", judged=judged)
     choice = _choice(services, _named_rules(body), baseline, candidate)
     # like the command, which uses only the cards it is given
     grader = grader_by(services, project, choice, stored_cards=False)
     ours = _side(candidate, author, grader, drafts, "candidate", rules)
-    theirs = _side(baseline, author, grader, drafts, f"baseline {baseline.title}".strip(), rules)
-    fresh = FreshRuns(
-        *(
-            None
-            if side is None
-            else _side(
-                read_evidence(services, project, side, name, None),
-                author,
-                grader,
-                drafts,
-                name,
-                rules,
-            )
-            for side, name in (
-                (body.fresh, "fresh candidate"),
-                (body.fresh_baseline, "fresh baseline"),
-            )
-        )
+    theirs = _side(
+        baseline,
+        author,
+        grader,
+        drafts,
+        f"baseline {baseline.origin.name}".strip() if baseline.kept else "baseline",
+        rules,
     )
-    notes = [
-        note
-        for side in (candidate, baseline)
-        if side.evaluation is not None
-        for note in regraded_notes(
-            services.ledger,
-            side.evaluation,
-            side.evaluation.evaluation.name,
-            side.documents,
-            grader,
-            project=project,
+    fresh = [
+        None
+        if side is None
+        else _side(
+            read_evidence(services, project, side, name), author, grader, drafts, name, rules
+        )
+        for side, name in (
+            (body.fresh, "fresh candidate"),
+            (body.fresh_baseline, "fresh baseline"),
         )
     ]
-    if baseline.kept is not None:
-        name, given = baseline.title, _named_rules(body)
-        chosen = {*given, *(("rubric",) if "profile" in given else ())}
-        changed = check_kept_rules(baseline.kept, theirs.side, name=name, given=chosen, fix=_RULES)
-        if changed is not None:
-            notes.append(regraded_note(name, *changed, kind="baseline"))
     own = services.settings.release
     asked = Asked(
         tuple(dict.fromkeys((*own.quarantine, *body.quarantine))),
         tuple(dict.fromkeys((*own.slices, *body.slices))),
         plan,
-        str(getattr(body.candidate, "evaluation", "")),
-        tuple(notes),
-        fresh,
+        candidate.origin,
+        baseline.origin,
+        frozenset(_named_rules(body)),
+        choice.made,
+        other_rules=_RULES,
+        fresh=FreshRuns(*fresh),
     )
     document = compare(ours, theirs, rules, grader, asked)
     return document, [
         *drafts.values(),
-        *decision_drafts(document, ours, theirs, plan=plan, made=choice.made, author=author),
+        *decision_drafts(
+            document,
+            ours,
+            theirs,
+            fresh=fresh,
+            plan=plan,
+            made=choice.made,
+            author=author,
+        ),
     ]
 
 
@@ -209,38 +201,26 @@ def _choice(
     """What both sides are graded by: the rules of the request or of assay.yaml, else those of their
     evaluations.
     """
-    named = with_configured(services, requested)
-    ours = _settings("candidate", None if candidate is None else candidate.evaluation)
-    theirs = _settings("baseline", baseline.evaluation)
-    if (made := baseline_settings(baseline.kept)) is not None:
-        theirs = {"the baseline": made}
-    policy = services.settings.policy
-    if not ours and not theirs:
-        choice = EvaluationChoice(
-            named.get("policy", policy), named.get("profile"), named.get("rubric")
+    with_configured(services, requested)  # refuses what assay.yaml sets otherwise
+    choice = rules_for(
+        RulesRequest(
+            [] if candidate is None else [_graded_side("the candidate", candidate)],
+            [_graded_side("the baseline", baseline)],
+            requested,
+            services.settings.release.graded_by,
+            services.settings.policy,
+            _FIELDS,
+            _RULES,
         )
-    else:
-        if not theirs and baseline.kept is None:
-            for name, settings in ours.items():
-                refuse_unknown_bar(name, settings, given=named, fix=_RULES)
-        choice = choose(
-            ours,
-            theirs or {"the baseline": None},
-            given=requested,
-            configured=services.settings.release.graded_by,
-            policy=policy,
-            flags=_FIELDS,
-        )
-    choice = with_additions(services, choice)
-    if choice.made is not None and candidate is not None:
-        refuse_other_scale("the candidate", candidate.documents, choice.made)
-    return choice
+    )
+    return with_additions(services, choice)
 
 
-def _settings(name: str, stored: StoredEvaluation | None) -> dict[str, Any]:
-    if stored is None:
-        return {}
-    return {f"the {name} {stored.evaluation.name}": stored.evaluation.settings}
+def _graded_side(name: str, evidence: Evidence) -> GradedSide:
+    stored = evidence.evaluation
+    if stored is not None:
+        return graded_side(f"{name} {stored.evaluation.name}", stored.evaluation.settings)
+    return graded_side(name, baseline_settings(evidence.kept), kept=evidence.kept is not None)
 
 
 def _side(
@@ -274,12 +254,11 @@ def read_evidence(
     project: str,
     side: list[Any] | StoredSide,
     name: str,
-    rules: ReleaseRules | None,
     *,
     judged: Collection[VersionedName] = (),
 ) -> Evidence:
-    """The documents of one side of a request. With `rules`, a baseline that is too old is refused;
-    `judged` has the versions that it is compared with.
+    """The documents of one side of a request; `judged` has the versions that it is compared
+    with.
     """
     if isinstance(side, list):
         return _inline(side, name)
@@ -287,20 +266,21 @@ def read_evidence(
         raise Problem(422, f"must have one key, not {keys}. Expected: {SIDE}.", where=name)
     evaluation: StoredEvaluation | None = None
     kept: Mapping[str, Any] | None = None
-    title = ""
+    origin = Origin()
     if side.baseline is not None:
         found = lookup.baseline(services, project, side.baseline)
-        kept, title = found.record, found.name
-        if rules is not None:
-            check_kept_age(kept, rules, where=name)
+        kept = found.record
+        origin = Origin(found.name, digest=found.name, kept=kept, where=name)
         digests = list(kept["evidence_digests"])
     elif side.evaluation is not None:
         evaluation = need_evaluation(
             services.ledger, side.evaluation, project=project, judged=judged, where=name
         )
-        if rules is not None and name == "baseline":
-            made = evaluation.evaluation
-            check_kept_age({"name": made.name, "made_at": made.started}, rules, where=name)
+        origin = origin_of(
+            services.ledger,
+            ReleaseSide(evaluation_label(services.ledger, evaluation, project=project), evaluation),
+            project=project,
+        )._replace(named=side.evaluation, where=name)
         digests = [run.digest for run in evaluation.evaluation.runs]
     else:
         digests = side.digests or _filtered(services, project, side.filter or {}, name)
@@ -316,7 +296,7 @@ def read_evidence(
         {item.digest: Body(item.body or b"") for item in items},
         evaluation,
         kept,
-        title,
+        origin,
     )
 
 
@@ -392,7 +372,7 @@ def _kept(
 ) -> tuple[dict[str, Any], list[Draft]]:
     check_name(body.name)
     drafts: dict[bytes, Draft] = {}
-    evidence = read_evidence(services, project, body.evidence, "evidence", None)
+    evidence = read_evidence(services, project, body.evidence, "evidence")
     choice = _choice(services, _named_rules(body), evidence)
     grader = grader_by(services, project, choice, stored_cards=True)
     kept = _side(evidence, author, grader, drafts, "evidence")

@@ -71,7 +71,7 @@ def _evaluated(
         raise Problem(422, "it must have a `profile`.", where="settings.own_profile")
     if own is not None:  # decisions will be made by it
         load_profile(Document(own["profile"], "settings.own_profile"))
-    evidence = read_evidence(services, project, body.runs, "runs", None)
+    evidence = read_evidence(services, project, body.runs, "runs")
     trees = [document.tree for document in evidence.documents]
     wrong = [
         index

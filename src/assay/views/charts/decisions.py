@@ -39,6 +39,8 @@ class ScorePair(NamedTuple):
     sample: str
     candidate: float | None
     baseline: float | None
+    title: str = ""
+    """What the tool that made the sample calls it."""
 
 
 def paired_scatter(
@@ -57,7 +59,7 @@ def paired_scatter(
         ours, theirs = pair.candidate, pair.baseline
         change = f"{ours - theirs:+.2f}" if ours is not None and theirs is not None else "not known"
         rows.append(
-            (clean(pair.sample), points(ours, "missing"), points(theirs, "missing"), change)
+            (clean(_name(pair)), points(ours, "missing"), points(theirs, "missing"), change)
         )
         if ours is None or theirs is None:
             lost += 1
@@ -68,7 +70,7 @@ def paired_scatter(
                 "y": ours,
                 "turn": "worse" if ours < theirs else "better" if ours > theirs else "the same",
                 "fell": ours - theirs,
-                "name": label(pair.sample),
+                "name": label(_name(pair)),
                 "note": f"candidate {rows[-1][1]}, baseline {rows[-1][2]}, {change}",
             }
         )
@@ -149,6 +151,11 @@ def paired_scatter(
         ("Sample", "Candidate", "Baseline", "Difference"),
         cut([rows[place] for place in order], 4),
     )
+
+
+def _name(pair: ScorePair | WorseSample) -> str:
+    title = pair.title if isinstance(pair, ScorePair) else ""
+    return title or pair.sample
 
 
 def _fall(pair: ScorePair | WorseSample) -> tuple[int, float]:
@@ -334,8 +341,7 @@ def rules(decision: Decision) -> Chart:
 
 LAMPS = {
     "holds": marks.GOOD,
-    "undetermined": marks.OPEN,
-    "not shown": marks.OPEN,
+    "open": marks.OPEN,
     "violated": marks.BAD,
 }
 
@@ -353,7 +359,5 @@ def claims_of(decision: Decision) -> list[str]:
 
 
 def rule_word(rule: RuleResult) -> str:
-    """Whether a rule holds, in one word or two."""
-    if rule.holds is None:
-        return "undetermined"
-    return "holds" if rule.holds else "violated" if rule.violated else "not shown"
+    """Whether a rule holds, in one word."""
+    return "violated" if rule.violated else "holds" if rule.holds else "open"
