@@ -1,10 +1,10 @@
 """What a decision over two batches costs by runs: seconds, CPU seconds of all threads and peak MiB.
 
-    python bench/batch_gate.py --runs 1000000 10000000 [--engine spark]
+    python bench/batch_gate.py --runs 10000 100000
 
 Two evaluations of the same samples are made, graded by `assay batch` with four criteria and five
 gates, and compared by `assay gate`, each command in its own process. The candidate scores a little
-higher. The processes that a command leaves behind, such as Spark's Java, count as its own.
+higher. The processes that a command leaves behind count as its own.
 """
 
 from __future__ import annotations
@@ -84,10 +84,8 @@ def make(path: str, runs: int, side: str) -> None:
 def main() -> None:
     """Measure and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, nargs="+", default=[10**5, 10**6])
+    parser.add_argument("--runs", type=int, nargs="+", default=[10**4, 10**5])
     parser.add_argument("--dir", help="where to write (default: a temporary folder)")
-    parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
-    parser.add_argument("--memory", default="8GB", help="of the engine (default: 8GB)")
     parser.add_argument("--summary", action="store_true", help="also `assay report summary`")
     options = parser.parse_args()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -99,20 +97,19 @@ def main() -> None:
             profile = Path(folder, "bench.yaml")
             profile.write_text(PROFILE, encoding="utf-8")
             made = {side: os.path.join(folder, f"{side}.parquet") for side in SIDES}
-            engine = ["--profile", str(profile), "--engine", options.engine]
-            engine += ["--memory", options.memory]
+            by = ["--profile", str(profile)]
             commands = {"gate": ["gate", made["candidate"], "--baseline", made["baseline"]]}
             if options.summary:
                 commands["report summary"] = ["report", "summary", made["candidate"]]
             for side, path in made.items():
                 source = os.path.join(folder, "in.parquet")
                 apart(make, source, runs, side)
-                done = timed("batch", source, "-o", path, *engine)
+                done = timed("batch", source, "-o", path, *by)
                 assert done.code in (0, 1), done.text
                 os.remove(source)
                 show("batch", done, runs)
             for name, words in commands.items():
-                show(name, timed(*words, *engine), runs)
+                show(name, timed(*words, *by), runs)
 
 
 def show(name: str, cost: CommandCost, runs: int) -> None:

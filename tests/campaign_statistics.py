@@ -1,5 +1,5 @@
-"""Simulations behind docs/statistical-methods.md: how often intervals cover, how often claims are
-false, and whether power is what was planned.
+"""Simulations behind docs/statistical-methods.md: how often intervals cover, and how often claims
+are false.
 
 The tests run each part with few repeats; `python tests/campaign_statistics.py` runs all of them in
 full and prints the tables of the document. Everything is seeded. `above` is how often the whole
@@ -19,14 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from assay.stats.clusters import estimate_clustered_mean
-from assay.stats.comparison import compare_unpaired
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.estimate import DIFFERENCES, SCORES, Range
 from assay.stats.intervals import Interval, wilson
 from assay.stats.means import estimate_mean
-from assay.stats.power import power_of_rates, samples_for_mean
-from assay.stats.rates import mcnemar, paired_rate_difference, rate_difference
-from assay.stats.sequential import anytime_mean
+from assay.stats.rates import rate_difference
 from paired import compare_paired
 
 
@@ -201,36 +198,6 @@ def clustered(repeats: int) -> list[Cell]:
     return cells
 
 
-def paired_rates(repeats: int) -> list[Cell]:
-    """Tango's interval over shares of pairs where only one side fails."""
-    cells = []
-    for more, fewer in (
-        (0.0, 0.0),
-        (0.01, 0.0),
-        (0.02, 0.01),
-        (0.05, 0.05),
-        (0.2, 0.1),
-        (0.45, 0.45),
-    ):
-        for n in SIZES:
-            draw, known = seeded("rates", more, fewer, n), {}
-            counts = draw.multinomial(n, [more, fewer, 1 - more - fewer], size=repeats)[
-                :, :2
-            ].tolist()
-            for pair in set(map(tuple, counts)):
-                known[pair] = paired_rate_difference(*pair, n)
-            cells.append(
-                tallied(
-                    "tango",
-                    f"only one side fails: {more} and {fewer}",
-                    n,
-                    more - fewer,
-                    (known[tuple(pair)] for pair in counts),
-                )
-            )
-    return cells
-
-
 def single_rates(repeats: int) -> list[Cell]:
     """Wilson's interval of one share, Newcombe's of two."""
     cells = []
@@ -292,7 +259,7 @@ def false_claims(
     how: str = "paired",
 ) -> list[Cell]:
     """How often a candidate that is worse by exactly the margin is shown to be non-inferior:
-    paired, unpaired, guaranteed, or with the spread believed.
+    paired, guaranteed, or with the spread believed.
     """
     cells = []
     for kind in PAIRS:
@@ -302,23 +269,13 @@ def false_claims(
                 shown = refused = inferior = 0
                 for _ in range(repeats):
                     candidate, baseline = _pairs(kind, draw, n, margin)
-                    if how == "unpaired":
-                        found = compare_unpaired(
-                            candidate.tolist(),
-                            draw.permutation(baseline).tolist(),
-                            margin=margin,
-                            groups=(None, None),
-                            guaranteed=False,
-                        ).claims
-                    else:
-                        strict, naive = how == "guaranteed", how == "believed"
-                        found = compare_paired(
-                            candidate.tolist(),
-                            baseline.tolist(),
-                            margin=margin,
-                            guaranteed=strict,
-                            believed=naive,
-                        ).claims
+                    found = compare_paired(
+                        candidate.tolist(),
+                        baseline.tolist(),
+                        margin=margin,
+                        guaranteed=how == "guaranteed",
+                        believed=how == "believed",
+                    ).claims
                     shown += found.non_inferior is True
                     inferior += found.inferior is True
                     refused += found.non_inferior is None
@@ -358,148 +315,6 @@ def false_grouped_claims(repeats: int) -> list[Cell]:
                 "paired, groups", shape, len(groups), 1 - shown / repeats, shown / repeats, 0.0, 0.0
             )
         )
-    return cells
-
-
-class Planned(NamedTuple):
-    """A plan, the power it promises and the power it has."""
-
-    plan: str
-    n: int
-    promised: float
-    seen: float
-
-
-def planned(repeats: int) -> list[Planned]:
-    """Plans for means and for rates, carried out."""
-    found = []
-    for effect, sd, margin, power in (
-        (5.0, 10.0, 0.0, 0.8),
-        (0.0, 8.0, 2.0, 0.8),
-        (0.0, 12.0, 1.0, 0.9),
-        (1.0, 6.0, 1.0, 0.8),
-        (-0.5, 5.0, 1.0, 0.8),
-    ):
-        n = samples_for_mean(effect=effect, sd=sd, margin=margin, power=power)
-        assert n is not None
-        draw = seeded("plan", effect, sd, margin)
-        shown = 0
-        for _ in range(repeats):
-            differences = draw.normal(effect, sd, n).clip(-50, 50)
-            shown += (
-                compare_paired(
-                    (50 + differences).tolist(), [50.0] * n, margin=margin
-                ).claims.non_inferior
-                is True
-            )
-        found.append(
-            Planned(
-                f"mean: effect {effect:g}, sd {sd:g}, margin {margin:g}", n, power, shown / repeats
-            )
-        )
-    for gains, losses, margin, n in (
-        (0.15, 0.05, 0.0, 145),
-        (0.03, 0.03, 0.03, 600),
-        (0.1, 0.1, 0.05, 900),
-    ):
-        counts = (
-            seeded("plan", gains, losses, margin)
-            .multinomial(n, [gains, losses, 1 - gains - losses], size=repeats)[:, :2]
-            .tolist()
-        )
-        known = {pair: paired_rate_difference(*pair, n).low for pair in set(map(tuple, counts))}
-        seen = sum(known[tuple(pair)] > -margin for pair in counts) / repeats
-        promised = power_of_rates(n, gains=gains, losses=losses, margin=margin)
-        found.append(
-            Planned(f"rates: gains {gains}, losses {losses}, margin {margin}", n, promised, seen)
-        )
-    return found
-
-
-def anytime(repeats: int, *, looks: int = 20, step: int = 50) -> list[Cell]:
-    """How often a sequence excludes the truth at any of its looks; and, beside it, how often
-    Student's interval would.
-    """
-    cells = []
-    kinds = {
-        name: KINDS[name]
-        for name in (
-            "rate 0.01",
-            "rate 0.5",
-            "rate 0.99 (most 100, few 0)",
-            "five grades, skewed",
-            "differences, 85% ties",
-        )
-    }
-    kinds["whole points, sd 15"] = Kind(
-        lambda draw, n: draw.normal(0, 15, n).round().clip(-100, 100), 0.0, DIFFERENCES
-    )
-    for name, kind in kinds.items():
-        draw = seeded("anytime", name)
-        sides = {
-            "betting sequence": [0, 0],
-            "student-t at each look": [0, 0],
-        }
-        for _ in range(repeats):
-            seen: list[float] = []
-            wrong = dict.fromkeys(sides, "")
-            for _ in range(looks):
-                seen += kind.draw(draw, step).tolist()
-                found = {
-                    "betting sequence": anytime_mean(seen, kind.range),
-                    "student-t at each look": estimate_mean(seen).interval,
-                }
-                for method, interval in found.items():
-                    if interval.low is not None and interval.high is not None and not wrong[method]:
-                        wrong[method] = (
-                            "above"
-                            if interval.low > kind.mean + 1e-9
-                            else "below"
-                            if interval.high < kind.mean - 1e-9
-                            else ""
-                        )
-            for method, side in wrong.items():
-                sides[method][0] += side == "above"
-                sides[method][1] += side == "below"
-        for method, (above, below) in sides.items():
-            cells.append(
-                Cell(
-                    method,
-                    f"{name}, {looks} looks",
-                    looks * step,
-                    1 - (above + below) / repeats,
-                    above / repeats,
-                    below / repeats,
-                    0.0,
-                )
-            )
-    return cells
-
-
-def gates(repeats: int) -> list[Cell]:
-    """How often equal failure rates are shown to be worse, and how often McNemar's exact test would
-    say so at 5%.
-    """
-    cells = []
-    for rate in (0.01, 0.1, 0.3):
-        for n in (30, 100, 500):
-            draw, worse, tested = seeded("gates", rate, n), 0, 0
-            for _ in range(repeats):
-                ours, theirs = draw.random(n) < rate, draw.random(n) < rate
-                more, fewer = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
-                worse += paired_rate_difference(more, fewer, n).low > 0
-                tested += mcnemar(more, fewer) < 0.05
-            cells.append(
-                Cell(
-                    "gates worse; coverage is McNemar's 1 - error",
-                    f"both fail at {rate}",
-                    n,
-                    1 - tested / repeats,
-                    worse / repeats,
-                    0.0,
-                    0.0,
-                )
-            )
     return cells
 
 
@@ -620,15 +435,9 @@ def main(repeats: int = 2000) -> None:
     rates = single_rates(repeats * 5)
     for method in ("wilson", "newcombe"):
         printed(f"Rates, {method}", [cell for cell in rates if cell.method == method])
-    printed("Paired rates, Tango", paired_rates(repeats * 5))
     printed(
         "Worse by exactly the margin, paired: `above` is promoted",
         false_claims(repeats),
-        sizes=False,
-    )
-    printed(
-        "Worse by exactly the margin, unpaired: `above` is promoted",
-        false_claims(repeats // 2, how="unpaired"),
         sizes=False,
     )
     printed(
@@ -647,21 +456,6 @@ def main(repeats: int = 2000) -> None:
         sizes=False,
     )
     printed("Correlation of skewed ratings", correlations(repeats // 2))
-    printed(
-        "Equal failure rates: `above` is shown worse, coverage is 1 - McNemar's exact error",
-        gates(repeats),
-        sizes=False,
-    )
-    looked = anytime(max(40, repeats // 4))
-    for method in ("betting sequence", "mixture sequence", "student-t at each look"):
-        printed(
-            f"All looks together, {method}",
-            [cell for cell in looked if cell.method == method],
-            sizes=False,
-        )
-    print("\n**Power as planned**\n\n| plan | n | promised | seen |\n|---|---:|---:|---:|")
-    for plan in planned(repeats):
-        print(f"| {plan.plan} | {plan.n} | {plan.promised:.3f} | {plan.seen:.3f} |")
     print(f"\n{repeats} repeats a cell; {time.perf_counter() - started:.0f} s")
 
 

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from assay.release.confirmation import Turn, suspects_of, turns_for
 from assay.release.observations import PASS, Attempt, Check, Observed, Pair, is_severe
 from assay.release.rules import Judged, Limits, judge, outcome_of
+from assay.release.sides import Sample, Side, Stratum
+from assay.release.summary import Summary
 
 GATE, SEVERE = Check("gate", "schema"), Check("gate", "sandbox")
 CHECKS = frozenset((GATE, SEVERE, PASS))
@@ -132,3 +134,41 @@ def outcomes(
         outcome, _ = decided(old, new, runs, limits or Limits(), drawn)
         found[outcome] = found.get(outcome, 0) + 1 / times
     return found
+
+
+STRATUM = Stratum("bench@1", ("correct", "quality"), (6, 4), ("binary", "likert_1_5"))
+SYSTEMS = {"scoringSystem": ["scoringSystem/1.0.0"], "gradingSystem": ["gradingSystem/1.0.0"]}
+
+
+def side_of(one: System, repeats: int, drawn: random.Random, *, version: str = "1") -> Side:
+    """So many runs of every sample of a version, as a command reads them."""
+    samples = {}
+    for place in range(len(one.right)):
+        runs = tuple(attempt(one, place, drawn) for _ in range(repeats))
+        name = f"s{place:04}"
+        samples[name] = Sample(
+            name,
+            runs,
+            tuple(range(1, repeats + 1)),
+            repeats,
+            sum(not run.failed for run in runs),
+            STRATUM,
+            None,
+            frozenset(),
+            None,
+            tuple(f"{name}-{version}-{number}" for number in range(repeats)),
+            {},
+            {},
+            frozenset((b"same",)),
+            frozenset(),
+            tuple(bytes([number]) for number in range(repeats)),
+        )
+    return Side(
+        f"v{version}",
+        samples,
+        SYSTEMS,
+        Summary().block(),
+        {"evidence": f"sha256:{version}"},
+        len(samples) * repeats,
+        {"bot": frozenset((version,))},
+    )

@@ -29,7 +29,7 @@ from test_tools_cli import (
 )
 from test_tools_protocol import GRADED, Run, put, schema, scores, tool
 
-N = 40
+N = 60
 VERBS = ("go", "eat", "see", "take")
 AXES = ("correctness", "spanish_gloss", "schema", "conciseness")
 

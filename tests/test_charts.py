@@ -48,6 +48,7 @@ from assay.views.charts import (
     summaries,
     trends,
 )
+from assay.views.decision_samples import SampleAnswer, SampleTexts
 from assay.views.decision_sections import decision_charts, decision_view
 from assay.views.documents import plain
 from assay.views.exam import ExamPoint
@@ -57,7 +58,7 @@ from assay.views.judge_card import judge_page
 from assay.views.pieces import points
 from assay.views.render import report
 from conftest import ROOT
-from decisions import decided
+from decisions import confirmation, decided, suspect
 from examples import CAMPAIGN
 from test_exam_marking import RULES, graded_of
 from test_reports_html import HOSTILE, Page, poisoned
@@ -95,9 +96,25 @@ def decision_page(decision: Decision, **more: Any) -> str:
 def poisoned_decision(text: str) -> Decision:
     rule = replace(decided()[0].rules[0], id=text, reason=text, evidence={text: [text]})
     worse = replace(decided()[0].worse[0], sample=text, newly_failed_gates=[text])
+    suspects = [suspect(text, check=f"gate {text}"), suspect(f"{text}2", "flaky")]
     return replace(
-        decided()[0], reason=text, rules=[rule], worse=[worse], policy=text, would_change=[text]
+        decided()[0],
+        reason=text,
+        rules=[rule],
+        worse=[worse],
+        policy=text,
+        would_change=[text],
+        titles={text: text},
+        confirmation=confirmation(*suspects),
+        criteria={text: next(iter(decided()[0].criteria.values()))},
+        loud=[text],
+        notes=[text],
     )
+
+
+def poisoned_texts(text: str) -> dict[str, SampleTexts]:
+    same = SampleAnswer(text, 0, 1, text, text)
+    return {text: SampleTexts(text, text, same, same)}
 
 
 @cache
@@ -513,7 +530,7 @@ def test_the_difference_is_that_of_the_decision_with_its_interval_and_margin() -
         made = decisions.difference(decision)
         ends = [f"{getattr(found.difference, key):+.2f}" for key in ("estimate", "low", "high")]
         assert made.sentence.startswith(
-            f"{ends[0]} points of 100, 95% interval {ends[1]} to {ends[2]}, n 60; margin 1."
+            f"{ends[0]} points of 100, 95% interval {ends[1]} to {ends[2]}, n 60; margin 3."
         )
         lines = [layer["data"]["values"] for layer in made.spec["layer"] if "data" in layer]
         assert -found.margin in [row.get("at") for rows in lines for row in rows]
@@ -771,7 +788,9 @@ def test_the_report_draws_what_failed_and_has_the_verdict_first() -> None:
     "make",
     [
         lambda text: render(poisoned(results()[4:6], text), title=text),
-        lambda text: decision_page(poisoned_decision(text)),
+        lambda text: decision_page(
+            poisoned_decision(text), texts=poisoned_texts(text), broken=[text]
+        ),
         lambda text: exam_page(hostile_exam(text)),
         lambda text: judge_page(hostile_card(text)),
     ],
@@ -791,20 +810,23 @@ def test_no_string_changes_the_structure_of_a_page_with_pictures(make: Any) -> N
 
 
 def test_a_decision_page_says_the_outcome_the_rules_and_what_fell() -> None:
-    rejected, promoted = (Page(decision_page(decision)).text for decision in decided())
-    assert "Reject under release@1 gate_failure_rate: 1 of 60 samples fail a gate" in rejected
-    assert "The candidate may not replace the baseline: it violates" in rejected
-    assert "Promote under release@1" in promoted
-    assert "The candidate may replace the baseline." in promoted
-    for rule in decided()[0].rules:
-        assert rule.reason in rejected
-    for one in decided()[0].worse:
-        row = f"{one.sample} {one.candidate:.2f} {one.baseline:.2f} {one.difference:+.2f}"
-        assert row in rejected
-    assert "91.7% 81.9% to 96.4% (95%), n 60" in rejected
-    assert "This is not all: the decision is based on 60 pairs" in rejected
+    first = decided()[0]
+    held, other = (Page(decision_page(one)).text for one in decided())
+    assert f"Hold under release@1 {first.reason}" in held
+    assert "The candidate may not replace the baseline" in held
+    assert "Promote under release@1" in other
+    assert "The candidate may replace the baseline." in other
+    for rule in first.rules:
+        assert rule.reason in held
+    for one in first.worse:
+        row = f"{one.sample} {one.baseline:.2f} {one.candidate:.2f} {one.difference:+.2f}"
+        assert row in held
+    assert "91.7% 81.9% to 96.4% (95%), n 60" in held
+    for name in first.criteria:
+        assert name in held
+    assert "This is not all: the decision is based on 60 pairs" in held
     pairs = [decisions.ScorePair(str(k), k, 50) for k in range(60)]
-    assert "60 pairs: 50 got worse" in Page(decision_page(decided()[0], pairs=pairs)).text
+    assert "60 pairs: 50 got worse" in Page(decision_page(first, pairs=pairs)).text
 
 
 @pytest.mark.req("C-016", "C-017")

@@ -7,7 +7,6 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,31 +17,20 @@ from hypothesis import strategies as st
 import campaign_statistics as campaign
 from assay.errors import UsageError
 from assay.stats.bounded import Mass, bounded, bounded_mean, chance_below
-from assay.stats.comparison import (
-    claims,
-    compare_unpaired,
-    holm,
-)
-from assay.stats.estimate import SCORES, SEEN, Range
+from assay.stats.comparison import claims, holm
+from assay.stats.estimate import SEEN, Range
 from assay.stats.intervals import (
     Interval,
     binomial_cdf,
-    normal_quantile,
     t_quantile,
     t_tail,
 )
-from assay.stats.means import estimate_difference, estimate_mean
-from assay.stats.rates import (
-    mcnemar,
-    paired_rate_difference,
-    rate_difference,
-    tango_statistic,
-)
+from assay.stats.means import estimate_mean
+from assay.stats.rates import mcnemar, rate_difference
 from examples import CAMPAIGN, repeats, share
 from paired import compare_paired
 
 points = st.integers(0, 10_000).map(lambda cents: cents / 100)
-PLAIN: Any = {"groups": (None, None), "guaranteed": False}
 
 
 def pairs_of(seed: int, n: int, shift: float = 0.0) -> tuple[list[float], list[float]]:
@@ -80,17 +68,6 @@ def test_the_paired_interval_is_students_t_on_the_differences(
     assert found.wins + found.losses + found.ties == n == found.n_paired
 
 
-@given(st.integers(0, 10_000), st.integers(20, 60), st.integers(20, 60))
-def test_the_unpaired_interval_is_welchs(seed: int, n: int, m: int) -> None:
-    draw = np.random.default_rng(seed)
-    ours, theirs = draw.uniform(20, 90, n), draw.uniform(40, 60, m)
-    found = compare_unpaired(ours.tolist(), theirs.tolist(), margin=1.0, **PLAIN)
-    assume("skew" not in found.difference.method)
-    wanted = scipy.stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval()
-    assert found.difference.low == pytest.approx(wanted.low, abs=1e-6)
-    assert found.difference.high == pytest.approx(wanted.high, abs=1e-6)
-
-
 @given(st.integers(0, 60), st.integers(0, 60))
 def test_mcnemars_test_is_exact(first: int, second: int) -> None:
     found = mcnemar(first, second)
@@ -103,55 +80,6 @@ def test_mcnemars_test_is_exact_for_many_pairs() -> None:
     assert mcnemar(50_400, 49_600) == pytest.approx(
         scipy.stats.binomtest(50_400, 100_000).pvalue, rel=1e-6
     )
-
-
-@given(st.integers(1, 12), st.integers(0, 12), st.integers(0, 20), st.floats(-0.6, 0.6))
-def test_tangos_statistic_is_the_score_at_the_likeliest_shares(
-    first: int, second: int, neither: int, supposed: float
-) -> None:
-    assume(abs(supposed) > 0.01)
-    n = first + second + neither
-
-    def loss(shared: float) -> float:
-        more, rest = shared + supposed, 1 - 2 * shared - supposed
-        return -sum(
-            count * math.log(max(share, 1e-300))
-            for count, share in ((first, more), (second, shared), (neither, rest))
-            if count
-        )
-
-    low, high = max(0.0, -supposed), (1 - supposed) / 2
-    best = scipy.optimize.minimize_scalar(
-        loss, bounds=(low, high), method="bounded", options={"xatol": 1e-12}
-    ).x
-    variance = n * (2 * best + supposed - supposed**2)
-    assume(variance > 1e-3 * n)
-    assert tango_statistic(first, second, n, supposed) == pytest.approx(
-        (first - second - n * supposed) / variance**0.5, rel=1e-3, abs=1e-3
-    )
-
-
-@given(st.integers(2, 300), st.data())
-def test_tangos_interval_ends_where_the_score_reaches_the_quantile(
-    n: int, data: st.DataObject
-) -> None:
-    first = data.draw(st.integers(0, n))
-    second = data.draw(st.integers(0, n - first))
-    found = paired_rate_difference(first, second, n)
-    assert found.low is not None
-    assert found.high is not None
-    assert -1 <= found.low < found.high <= 1
-    assert found.low <= (first - second) / n <= found.high
-    mirrored = paired_rate_difference(second, first, n)
-    assert (mirrored.low, mirrored.high) == (
-        pytest.approx(-found.high, abs=1e-9),
-        pytest.approx(-found.low, abs=1e-9),
-    )
-    for end in (found.low, found.high):
-        if -1 < end < 1:
-            assert abs(tango_statistic(first, second, n, end)) == pytest.approx(
-                normal_quantile(0.975), rel=1e-6
-            )
 
 
 @given(st.integers(2, 200), st.integers(2, 200), st.data())
@@ -256,16 +184,12 @@ def test_many_distinct_values_take_no_minutes_and_lose_no_guarantee() -> None:
 def test_one_sample_is_not_enough_evidence_and_never_a_standard_error_of_0(
     values: list[float],
 ) -> None:
-    for found in (
-        compare_paired(values, values, margin=1.0),
-        compare_unpaired(values, [1.0, 2.0, 3.0], margin=1.0, **PLAIN),
-    ):
-        assert (found.difference.low, found.difference.high) == (None, None)
-        assert found.difference.reason
-        assert found.claims == (None, None, None, None)
-        assert found.minimum_detectable_effect is None
-        assert (found.p_non_inferior, found.p_superior, found.p_equivalent) == (None, None, None)
-    assert paired_rate_difference(len(values), 0, len(values)).low is None
+    found = compare_paired(values, values, margin=1.0)
+    assert (found.difference.low, found.difference.high) == (None, None)
+    assert found.difference.reason
+    assert found.claims == (None, None, None, None)
+    assert found.minimum_detectable_effect is None
+    assert (found.p_non_inferior, found.p_superior, found.p_equivalent) == (None, None, None)
 
 
 @given(st.integers(2, 2000), st.integers(0, 100))
@@ -320,21 +244,6 @@ def test_a_p_value_is_small_exactly_where_the_end_is_beyond_the_limit(
     assume(abs(low - limit) > 1e-6 and abs(high - limit) > 1e-6)
     assert (found.p_above(limit) < 0.025) is (low > limit)
     assert (found.p_below(limit) < 0.025) is (high < limit)
-
-
-def test_two_sides_of_ties_are_compared_end_by_end() -> None:
-    found = compare_unpaired([100.0] * 50, [100.0] * 40 + [0.0] * 2, margin=1.0, **PLAIN)
-    ours, theirs = (
-        estimate_mean([100.0] * 50, range=SCORES).interval,
-        estimate_mean([100.0] * 40 + [0.0] * 2, range=SCORES).interval,
-    )
-    assert found.difference.method == "combined ends"
-    assert found.difference.low == pytest.approx(
-        found.difference.value - math.hypot(ours.value - ours.low, theirs.high - theirs.value)
-    )
-    assert estimate_difference(
-        [1.0] * 5, [1.0, 2.0], groups=(None, None)
-    ).interval.reason.startswith("candidate: fewer than")
 
 
 # --- claims
@@ -426,7 +335,6 @@ def test_a_count_beyond_its_total_is_refused() -> None:
 def test_a_candidate_that_is_worse_by_the_margin_is_passed_in_at_most_5_percent() -> None:
     often = repeats(20, 400)
     cells = campaign.false_claims(often, sizes=(30, *((200,) if CAMPAIGN else ())))
-    cells += campaign.false_claims(often // 2, sizes=(40,), how="unpaired")
     for cell in cells:
         assert cell.above <= 0.05 + 3 * (0.05 * 0.95 / often) ** 0.5, cell
     assert sum(cell.above for cell in cells) / len(cells) <= 0.035
@@ -449,16 +357,9 @@ def test_intervals_of_a_mean_cover_as_they_say_from_5_samples_on() -> None:
 
 
 def test_intervals_of_rates_cover_as_they_say_near_0_and_1() -> None:
-    assert campaign.average(campaign.paired_rates(repeats(40, 1000))) >= 0.94
     cells = campaign.single_rates(repeats(30, 1000))
     for method in ("wilson", "newcombe"):
         assert campaign.average([cell for cell in cells if cell.method == method]) >= 0.94
-
-
-def test_equal_failure_rates_are_rarely_called_worse() -> None:
-    cells = campaign.gates(200)
-    assert max(cell.above for cell in cells) <= 0.06
-    assert min(cell.coverage for cell in cells) >= 0.91
 
 
 def test_a_rare_loss_under_noise_is_seen_by_the_guaranteed_interval_only() -> None:

@@ -18,8 +18,10 @@ import duckdb
 import pytest
 
 from assay.cli.stream import LARGE
+from assay.views import sarif_grades
 from assay.views.csv_rows import FORMULA, neutral
 from assay.views.exporters import EXPORTERS, FORMATS
+from decisions import confirmation, decision, suspect
 from documents import run, scorecard
 
 PASSED = run("rag")
@@ -104,7 +106,7 @@ def test_a_decision_as_sarif_is_empty_only_for_promote(assay: Any, tmp_path: Pat
     for name, score in (("good", 0.9), ("bad", 0.3)):
         cards = [
             scorecard({"norm": score + n % 5 / 100}, run_id=f"r-{n}", sample_id=f"s-{n}")
-            for n in range(40)
+            for n in range(60)
         ]
         text = "".join(json.dumps(one) + "\n" for one in cards)
         (tmp_path / f"{name}.jsonl").write_text(text)
@@ -114,8 +116,25 @@ def test_a_decision_as_sarif_is_empty_only_for_promote(assay: Any, tmp_path: Pat
         found = sarif_results(tmp_path / "out.sarif")
         assert bool(found) == bool(code)
     assert {place(one)[0] for one in found} == {"bad.jsonl"}
-    assert all(one["ruleId"].startswith("rule/") for one in found)
     assert any(one.get("relatedLocations") for one in found), "the samples that got worse"
+    failing = [one for one in found if one["ruleId"] == "new-failure"]
+    assert len(failing) == 60
+    for one in failing:
+        (name,) = [where["fullyQualifiedName"] for where in one["locations"][0]["logicalLocations"]]
+        assert place(one)[1] == int(name.rpartition("-")[2]) + 1, "at the line of its run"
+
+
+def test_what_a_promoted_candidate_was_allowed_is_a_note_in_sarif() -> None:
+    allowed = {"confirmation": confirmation(suspect("s/1")), "titles": {"s/1": "the window"}}
+    levels = {}
+    for outcome in ("promote", "hold"):
+        made = sarif_grades.decision(
+            decision(outcome, True, None, **allowed), places={}, file="runs.jsonl"
+        )
+        results = json.loads(made)["runs"][0]["results"]
+        levels[outcome] = {one["level"] for one in results}
+        assert any("the window" in one["message"]["text"] for one in results)
+    assert levels == {"promote": {"note"}, "hold": {"error"}}
 
 
 def test_a_cell_is_never_a_formula(assay: Any, tmp_path: Path) -> None:
@@ -344,7 +363,7 @@ def test_an_exported_table_can_be_a_side_of_a_gate(assay: Any, tmp_path: Path) -
                 required_inputs=[],
                 **({"claims": None} if n < missing else {}),
             )
-            for n in range(40)
+            for n in range(60)
         ]
 
     for name, missing in (("old", 0), ("new", 3), ("late", 0)):
@@ -355,7 +374,7 @@ def test_an_exported_table_can_be_a_side_of_a_gate(assay: Any, tmp_path: Path) -
         done = assay("report", "export", f"{name}.jsonl", "--to", "mlflow", "-o", f"{name}.json")
         assert done.code == 0, done.err
     done = assay("gate", "late.json", "--baseline", "old.json", "--json")
-    assert (done.code, done.json()["comparison"]["n_paired"]) == (0, 40), done.err
+    assert (done.code, done.json()["comparison"]["n_paired"]) == (0, 60), done.err
     done = assay("gate", "new.json", "--baseline", "old.json", "--json")
     assert done.code == 1, "a score without a value is missing, not another scorer's"
     sides = files("assay.cli") / "examples" / "release"  # without outputs, with a latency

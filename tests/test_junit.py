@@ -15,10 +15,12 @@ from msgspec.structs import replace
 
 import assay as product
 from assay.pipeline.payload import payload
+from assay.records.decision import OperationDifference
 from assay.records.exam import ExamGate, ExamGateDigests, HardGate, TargetCheck
 from assay.views import junit
+from assay.views.decision_samples import SampleAnswer, SampleTexts
 from assay.views.documents import plain
-from decisions import decision
+from decisions import confirmation, decided, decision, rule, suspect
 from documents import run, scorecard
 from exported import exported
 
@@ -284,16 +286,16 @@ def test_each_rule_of_a_decision_is_a_case() -> None:
     assert cases(junit.decision(decision("reject", True, False, None))) == {
         "rule-0": ("", ""),
         "rule-1": ("failure", "because 1"),
-        "rule-2": ("error", "not enough evidence: because 2"),
+        "rule-2": ("error", "open: because 2"),
     }
     assert set(cases(junit.decision(decision("promote", True, True))).values()) == {("", "")}
 
 
-def test_a_rule_that_is_not_shown_to_hold_is_not_called_violated() -> None:
+def test_an_open_rule_is_not_called_violated() -> None:
     violated = decision("hold", False).rules[0]
     rules = [violated, replace(violated, violated=False)]
     text = junit.decision(decision("hold", rules=rules)).decode()
-    assert re.findall(r'type="(\w+)"', text) == ["rule_violated", "rule_not_shown"]
+    assert re.findall(r'type="(\w+)"', text) == ["rule_violated", "rule_open"]
 
 
 def test_the_evidence_of_a_rule_is_json() -> None:
@@ -305,10 +307,63 @@ def test_the_evidence_of_a_rule_is_json() -> None:
 
 @pytest.mark.parametrize("outcome", ["hold", "reject", "not_enough_evidence"])
 def test_a_closed_gate_is_never_all_green(outcome: str) -> None:
-    assert "failure" in {
-        kind for kind, _ in cases(junit.decision(decision(outcome, True, True))).values()
+    for made in (
+        decision(outcome, True, True),
+        decision(outcome),
+        decision(outcome, None),
+        decision(outcome, confirmation=confirmation(suspect("s/1", "flaky"))),
+        decision(outcome, confirmation=confirmation(suspect("s/1", "confirmed", accepted="ok"))),
+    ):
+        assert any(kind for kind, _ in cases(junit.decision(made)).values())
+
+
+def test_each_sample_that_newly_fails_is_a_case_with_its_question_and_both_answers() -> None:
+    made = decision(
+        "reject",
+        rules=[rule("new_failures", holds=False)],
+        titles={"s/2": "the refund window"},
+        confirmation=confirmation(
+            suspect("s/1"),
+            suspect("s/2", "confirmed"),
+            suspect("s/2", "confirmed", check="pass"),
+            suspect("s/3", "flaky"),
+            suspect("s/4", "baseline_fails_too"),
+            suspect("s/5", "confirmed", accepted="known (ann)"),
+        ),
+    )
+    asked = SampleTexts(
+        "May I?", "yes", SampleAnswer("no <b>", 0, 1), SampleAnswer("yes indeed", 1, 1)
+    )
+    text = junit.decision(made, {"s/2": asked}).decode()
+    found = cases(text.encode())
+    assert {name: kind for name, (kind, _) in found.items() if name != "new_failures"} == {
+        "the refund window (s/2)": "failure",
+        "s/1": "error",
+        "s/5": "",
     }
-    assert "failure" in {kind for kind, _ in cases(junit.decision(decision(outcome))).values()}
+    assert "gate schema" in found["the refund window (s/2)"][1]
+    for part in ("question: May I?", "before: yes indeed", "now: no &lt;b&gt;", "0 of 7"):
+        assert part in text
+    assert "known (ann)" in text
+
+
+def test_what_a_promoted_candidate_was_allowed_is_green_and_said() -> None:
+    made = decision("promote", True, None, confirmation=confirmation(suspect("s/1")))
+    text = junit.decision(made).decode()
+    assert {kind for kind, _ in cases(text.encode()).values()} == {""}
+    assert "open: because 1" in text
+    assert {kind for kind, _ in cases(junit.decision(decision("promote", False))).values()} == {
+        "failure"
+    }
+
+
+def test_criteria_cost_and_latency_are_properties() -> None:
+    used = {"cost_usd": OperationDifference(n=3, candidate=0.004, baseline=0.001, ratio=4.0)}
+    text = junit.decision(decision("hold", None, operations=used)).decode()
+    assert re.search(r'name="cost" value="\$0\.001 [^"]*\$0\.004 [^"]*4\.0 times', text)
+    known = decided()[0]
+    text = junit.decision(known).decode()
+    assert all(f'name="criterion {name}"' in text for name in known.criteria)
 
 
 def test_a_decision_without_rules_is_not_green() -> None:

@@ -19,13 +19,15 @@ from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.pipeline.payload import payload
-from assay.records.decision import Decision
+from assay.records.decision import ContractChange, Decision
+from assay.records.summary import ValueInterval
 from assay.views import markdown, pieces
 from assay.views.decision import OUTCOMES, decision_summary, outcome_word
+from assay.views.decision_samples import LISTED, TEXT, SampleAnswer, SampleTexts
 from assay.views.exporters import ResultSource
 from assay.views.markdown_code import MAX_TEXT, cell_code, code
 from assay.views.markdown_view import view
-from decisions import decided, decision
+from decisions import confirmation, decided, decision, suspect
 from documents import scorecard
 from exported import exported
 
@@ -234,20 +236,31 @@ def test_the_three_worst_samples_are_shown_with_question_and_answer() -> None:
             assert "  - question: `asked plain`\n  - answer: `answered plain`\n" in made
 
 
-def test_a_decision_shows_the_worst_samples_of_its_candidate(assay: Any, tmp_path: Path) -> None:
+def test_a_decision_shows_question_and_both_answers_of_what_newly_fails(
+    assay: Any, tmp_path: Path
+) -> None:
     for name in ("old", "new"):
-        runs = [ran(index, "@all <i>") for index in range(5)]
-        lines = [json.dumps(run | {"outputs": {"answer": f"answered @{name} <i>"}}) for run in runs]
+        runs = [ran(index, "@all <i>") for index in range(40)]
+        for index, run in enumerate(runs):
+            run |= {
+                "outputs": {"answer": f"answered @{name} <i>"},
+                "gates": {"right": {"passed": name == "old" or index > 19, "reason": "no"}},
+                "metadata": {"description": f"the case @{index}"},
+            }
+        lines = map(json.dumps, runs)
         (tmp_path / f"{name}.jsonl").write_text("\n".join(lines), encoding="utf-8")
     done = assay("gate", "new.jsonl", "--baseline", "old.jsonl", "-o", "d.md", "-o", "d.html")
-    assert done.code != 0, done.err
+    assert done.code == 1, done.err
     page = (tmp_path / "d.md").read_text("utf-8")
     check_safe(page)
-    assert page.count("  - question: `asked @all <i>`\n  - answer: `answered @new <i>`") == 3
-    assert "@old" not in page
+    assert page.count("  - question: `asked @all <i>`\n") == LISTED
+    assert page.count("  - before: `answered @old <i>`\n  - now: `answered @new <i>`\n") == LISTED
+    assert page.index("20 samples newly fail") < page.index("| Rule |")
+    assert "the case @" in page
     whole = (tmp_path / "d.html").read_text("utf-8")
-    assert whole.count('<details class="sample"') == 3
-    assert "answered @new &lt;i&gt;" in whole
+    assert whole.count('<details class="sample"') == 3, "the evidence of the worst runs"
+    assert whole.count("answered @old &lt;i&gt;") >= 20
+    assert "the case @7" in whole
 
 
 @pytest.mark.parametrize("total", [1, 3, 7, 1000])
@@ -371,16 +384,16 @@ def test_a_decision_shows_its_rules_the_difference_the_margin_and_what_would_cha
     assert head == ["Rule", "Verdict", "Why"]
     assert rows == [
         ["rule-1", "✗ violated", "because 1"],
-        ["rule-2", "? undetermined", "because 2"],
+        ["rule-2", "? open", "because 2"],
         ["rule-0", "✓ holds", "because 0"],
     ]
     compared = made.comparison
     ends = f"[{compared.difference.low:+.2f}, {compared.difference.high:+.2f}]"
-    assert f"- difference: `{compared.difference.estimate:+.2f} points {ends}, margin 1," in page
+    assert f"- difference: `{compared.difference.estimate:+.2f} points {ends}, margin 3," in page
     assert "- samples: `60 candidate, 60 baseline, 60 paired`" in page
-    label = "headroom" if made.outcome == "promote" else "to change"
+    assert made.would_change
     for text in made.would_change:
-        assert f"- {label}: `{text}`" in page
+        assert text.replace("`", "")[:100] in page.replace("`", "")
     assert "`policy release@1 · scoringSystem/1.0.0 · gradingSystem/1.0.0`" in page
 
 
@@ -389,25 +402,40 @@ def test_missing_numbers_are_stated_and_never_shown_as_zero() -> None:
     nothing = replace(compared.difference, estimate=None, low=None, high=None, reason="one sample")
     bare = replace(compared, difference=nothing, minimum_detectable_effect=None)
     page = page_of(decision("not_enough_evidence", None, comparison=bare))
-    assert "- difference: `not known points (no interval: one sample), margin 1" in page
-    assert "detects" not in page
+    assert "- difference: `not known points (no interval: one sample), margin 3" in page
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_in_a_decision_is_shown_as_text(text: Any) -> None:
-    rule = replace(decided()[0].rules[0], id=text, reason=text)
+    rule = replace(decided()[0].rules[0], id=text, reason=text, holds=None)
+    known = decided()[0]
+    criterion = replace(
+        next(iter(known.criteria.values())),
+        difference=ValueInterval(value=-3.0, low=-4.0, high=-1.0, level=0.95, method="t"),
+    )
+    answers = SampleTexts(
+        text, text, SampleAnswer(text, 0, 1, text, text), SampleAnswer(text, 1, 1)
+    )
+    suspects = [suspect(text, check=f"gate {text}"), suspect(f"{text}2", "flaky")]
     made = decision(
         "hold",
         policy=text,
         would_change=[text],
         scoring_system=text,
         rules=[rule],
-        notes=[text],
+        notes=[text, "loud"],
+        loud=["loud"],
+        titles={text: text},
+        worse=[replace(known.worse[0], sample=text)],
+        confirmation=confirmation(*suspects),
+        criteria={text: criterion},
+        missing=replace(known.missing, candidate=[text], only_candidate=[text]),
+        contracts=ContractChange(samples=1, parts={text: 1}, examples=[text]),
     )
-    page = page_of(made)
+    page = view("hold", decision_summary(made, {text: answers}, most=TEXT))
     check_safe(page)
-    ((_, row),) = tables(page)
-    assert len(row) == 3
+    rules, confirming, criteria = tables(page)
+    assert [len(one[-1]) for one in (rules, confirming, criteria)] == [3, 5, 4]
 
 
 # --- the summary of a job

@@ -54,7 +54,6 @@ THIRD_PARTIES = {
     "judging/injection_probe.py": "a judge's own words are what is looked at",
     "records/reading.py": "msgspec gives the place of a fault only in its message",
     "sandbox/inside/suite.py": "unittest says only in words that a test returned a value",
-    "server/guard.py": "uvloop says only in words that a connection is closed",
     "tracing/failures.py": "a program's traceback is what is looked at",
 }
 EXCEPTIONS = {**CODES, **SHOWN, **THIRD_PARTIES}

@@ -181,6 +181,30 @@ def test_everything_on_the_shelf_is_described(kind: Any) -> None:
     assert {entry.id for entry in shelf.entries(kind)} <= headings(f"{kind}.md")
 
 
+def test_every_number_of_a_release_policy_is_shown_with_what_it_costs(generators: Any) -> None:
+    shelf, costs = Shelf(), generators("release_costs")
+    names = [entry.id for entry in shelf.entries("policies") if entry.name.startswith("re")]
+    assert {"release@1", "regression@1", "release-strict@1"} <= {*names}
+    for name in names:
+        text = page("policies.md").partition(f"## {name}\n")[2].partition("\n## ")[0]
+        rows = dict(re.findall(r"^\| `([a-z._]+)` \| ([\d.]+) \| .+ \| .+ \|$", text, re.M))
+        written = dict(_numbers(yaml.safe_load(shelf.read(shelf.find("policies", name).path))))
+        assert written.items() <= {path: float(value) for path, value in rows.items()}.items(), name
+        for row in costs.section(shelf.policy_of("release", name)):
+            assert row in text, name
+    release = page("policies.md").partition("## release@1\n")[2]
+    assert "| `gate_margin` | 0.05 |" in release
+    assert "| 46 pairs if no gate is flaky |" in release
+
+
+def _numbers(tree: dict[str, Any], before: str = "") -> Any:
+    for name, value in tree.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, f"{before}{name}.")
+        elif isinstance(value, int | float) and name != "version":
+            yield before + name, float(value)
+
+
 def test_every_event_and_every_attribute_is_described() -> None:
     kinds = {form["properties"]["event"]["const"] for form in SCHEMA["oneOf"]}
     assert kinds == set(MEANINGS)

@@ -162,6 +162,35 @@ def _tools() -> dict[str, str]:
         return {name: text.replace(f"{place}/", "") for name, text in found.items()}
 
 
+def _rehearsal() -> Example:
+    """Of forty samples that ran three times, of which every fourth is flaky."""
+    with folder():
+        lines = [
+            {
+                "schema": "assay.scorecard/1",
+                "run_id": f"r-{sample}-{attempt}",
+                "sample_id": f"q{sample:02}",
+                "attempt": attempt,
+                "hard_gates": {"answers_the_question": bool(sample % 4 or (sample + attempt) % 3)},
+                "criteria": [
+                    {
+                        "name": "correctness",
+                        "raw_score": 0.9 if sample % 4 or (sample + attempt) % 3 else 0.4,
+                        "formula_id": "zero_one",
+                        "weight": 1,
+                    }
+                ],
+            }
+            for sample in range(40)
+            for attempt in (1, 2, 3)
+        ]
+        text = "".join(f"{json.dumps(line)}\n" for line in lines)
+        Path("production.jsonl").write_text(text)
+        made = ran("rehearse", "production.jsonl", "--releases", "50", "--now", NOW, "--json")
+    about = "Printed by `assay rehearse production.jsonl --releases 50`, on forty samples run three times."
+    return Example(scrubbed(_stable(made)), about)
+
+
 def _declaration() -> Example:
     guide = Path(__file__).parents[1] / "how-to" / "grade-tool-schemas.md"
     found = re.search(r"```yaml\n(server: .*?)```", guide.read_text(), re.DOTALL)
@@ -203,6 +232,7 @@ EXAMPLES: dict[str, Callable[[], Example]] = {
         "examples/release/baseline.jsonl",
         "--json",
     ),
+    "rehearsal": _rehearsal,
     "event": _event,
     "exam": lambda: _file("exams/verbs.yaml", "A bundled exam."),
     "exam-rubric": lambda: _shelf("rubrics", "tutor@1"),

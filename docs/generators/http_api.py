@@ -167,7 +167,6 @@ def _bodies() -> dict[str, Any]:
         "POST /api/v1/decisions": {
             "candidate": [run],
             "baseline": [bundled_run(place=1)],
-            "allow_unpaired": True,
         },
         "POST /api/v1/cards": loaded("judge-card"),
         "POST /api/v1/exams/grade": {

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from assay.library.shelf import Shelf, ShelfFile, version_key
+from generators import release_costs
 from generators.markdown import block, code, page, table
 
 _KEYS = ("profile", "policy", "rubric_id", "version", "title", "family", "description")
@@ -140,6 +141,9 @@ def _policy(tree: dict[str, Any]) -> list[str]:
     rest = {key: value for key, value in tree.items() if key not in hidden}
     if rest:
         parts.append(block(yaml.safe_dump(rest, sort_keys=False, width=76), "yaml"))
+    if tree["family"] == "release":
+        name = f"{tree['policy']}@{tree['version']}"
+        parts += release_costs.section(Shelf().policy_of("release", name))
     return parts
 
 

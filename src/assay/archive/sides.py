@@ -148,7 +148,7 @@ class DecisionEvidence(NamedTuple):
 def evidence_of_decision(ledger: Ledger, digest: str, *, project: str) -> DecisionEvidence:
     """What a decision links to; empty lists if its evidence is not stored."""
     links = ledger.links_of_many([digest], project=project)
-    sides = (
+    candidate, baseline, fresh_candidate, fresh_baseline = (
         [
             link.source
             for link in links
@@ -159,7 +159,7 @@ def evidence_of_decision(ledger: Ledger, digest: str, *, project: str) -> Decisi
     decided = [
         link.target for link in links if link.relation == "decides" and link.source == digest
     ]
-    return DecisionEvidence(*sides, decided)
+    return DecisionEvidence(candidate, baseline, fresh_candidate, fresh_baseline, decided)
 
 
 def baseline_record(

@@ -137,5 +137,6 @@ def refuse_batch_options(options: Options) -> None:
             "CLI-001",
             f"--slice {other[0]} is not a kind of slice.{near_miss(other[0], SLICES)}",
             fix=f"Runs have {', '.join(SLICES)}; a batch has the columns that it kept. To compare"
-            f" by a column of a table of results, map it: --map {shlex.quote(f'group={other[0]}')}.",
+            " by a column of a table of results, map it:"
+            f" --map {shlex.quote(f'group={other[0]}')}.",
         )

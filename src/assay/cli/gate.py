@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, flag, repeated
@@ -26,34 +26,17 @@ from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from assay.archive.evaluation_choice import ToolProfile
     from assay.archive.sides import SideReader
     from assay.archive.store import Store
-    from assay.cli.gate_worst import NamedSamples
+    from assay.cli.gate_named import Decided
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
-    from assay.services.compare import Asked, FreshRuns, ReadSide
-    from assay.views.charts.decisions import ScorePair
+    from assay.services.compare import Asked, FreshRuns
     from assay.views.decision_samples import Texts
-
-
-class Decided(NamedTuple):
-    """A decision, and what its reports show besides it."""
-
-    decision: Decision
-    judged: list[Subject]
-    """What the candidate was read from."""
-    compared: list[Subject]
-    """What the baseline was read from."""
-    named: NamedSamples | None = None
-    """What is shown of the samples that it names; None for batches."""
-    pairs: list[ScorePair] | None = None
-    """The scores of every sample; None for batches."""
-    fresh: Sequence[ReadSide | None] = ()
-    """The fresh runs of the candidate and of the baseline."""
 
 
 def run(options: Options) -> int:
@@ -98,6 +81,7 @@ def decided(options: Options) -> Decided:
         opt.note(f"the baseline is {few(options.baseline)}, which {source} names.")
     if any(map(is_batch_output, [*options.files, *options.baseline])):
         from assay.cli.gate_batch import decide_on_batches
+        from assay.cli.gate_named import Decided
 
         return Decided(*decide_on_batches(options, rules, asked_of(options)))
     with storing_evaluated(options) as store:
@@ -115,8 +99,8 @@ def _decide(
     *,
     kept: SideReader | None = None,
 ) -> Decided:
+    from assay.cli.gate_named import Decided, importer_of, named_samples
     from assay.cli.gate_sides import read_baseline, read_side, terms_of
-    from assay.cli.gate_worst import named_samples
     from assay.services.compare import compare
     from assay.views.charts.decisions import ScorePair
 
@@ -166,7 +150,9 @@ def _decide(
         if name not in decision.missing.quarantined
     ]
     named = named_samples(options, decision, candidate, baseline, grader)
-    return Decided(decision, judged, compared, named, pairs, asked.fresh)
+    importer = importer_of(candidate) if candidate.side.imported else ""
+    workflow = next(iter(candidate.side.versions), "")
+    return Decided(decision, judged, compared, named, pairs, importer, workflow, asked.fresh)
 
 
 def asked_of(options: Options, terms: Asked | None = None) -> Asked:
@@ -301,7 +287,7 @@ def _decide_and_store(
 
 def _finish(options: Options, made: Decided) -> int:
     from assay.cli import terminal
-    from assay.cli.gate_worst import next_command
+    from assay.cli.gate_named import next_command, suspects_text
     from assay.views import junit
     from assay.views.blocks import Note
     from assay.views.decision import decision_summary, outcome_word
@@ -313,6 +299,7 @@ def _finish(options: Options, made: Decided) -> int:
     texts = NO_TEXTS if made.named is None else made.named.texts
     page = view(outcome_word(document), decision_summary(document, texts, most=TEXT))
     forms: dict[str, Callable[[Decision], bytes]] = {
+        ".txt": suspects_text,
         ".md": lambda _: page.encode(),
         ".xml": lambda document: junit.decision(document, texts),
         ".sarif": lambda document: _sarif(options, document, texts),
@@ -329,7 +316,7 @@ def _finish(options: Options, made: Decided) -> int:
     for note in document.loud or () if options.json else ():
         opt.note(note)
     summary = decision_summary(document, texts)
-    show = partial(terminal.show, [*summary, *map(Note, next_command(options, document))])
+    show = partial(terminal.show, [*summary, *map(Note, next_command(options, made))])
     return opt.give(options, document, show, exit_code(document), forms=forms)
 
 
@@ -536,6 +523,6 @@ COMMANDS = {
             *STORE,
             "--no-store",
         ),
-        formats=(".json", ".md", ".xml", ".html", ".sarif"),
+        formats=(".json", ".md", ".xml", ".html", ".sarif", ".txt"),
     ),
 }

@@ -1,7 +1,7 @@
 """`assay gate --confirm`: fresh runs of both versions, by the workflows of assay.yaml, or for the
 baseline by those of an earlier commit, in a git worktree that is made for it and removed.
 
-Each fresh run is an `assay run` of one sample, in a process of its own: a workflow of another
+Each fresh run is an `assay run` of one sample, in its own process: a workflow of another
 commit can't share one with this one. What was run is kept in `.assay/confirm`, so that a
 confirmation that was killed goes on where it stopped.
 """

@@ -16,7 +16,7 @@ from assay.cli.frame import COMPARED_BY
 from assay.cli.hints import command
 from assay.cli.ledger import baselines_folder
 from assay.cli.references import given_rules
-from assay.errors import NotEnoughEvidence, UsageError
+from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, Unread, stream_documents
 from assay.pipeline.sides import Rereadable, Seen, severe_of, side_of
@@ -69,6 +69,7 @@ def read_side(
     typed = sha256()
     piped = [*stream_documents("-", digest=typed)] if "-" in paths else []
     subjects = read
+    bytes_read: dict[str, str] = {}
 
     def documents() -> Iterator[Document | Unread]:
         nonlocal subjects
@@ -79,7 +80,7 @@ def read_side(
                 if noted is not None:
                     noted.append(Subject("<stdin>", typed.hexdigest()))
             else:
-                yield from _hashed(path, noted)
+                yield from _hashed(path, noted, bytes_read)
 
     def each(document: Document, graded: Graded) -> None:
         filled.add(document.file)
@@ -103,14 +104,19 @@ def read_side(
     return found
 
 
-def _hashed(path: str, read: list[Subject] | None) -> Iterator[Document | Unread]:
-    if read is None:
-        yield from stream_documents(path)
-        return
+def _hashed(
+    path: str, noted: list[Subject] | None, bytes_read: dict[str, str]
+) -> Iterator[Document | Unread]:
+    """The documents of a file, which is refused if it isn't the one that was read before."""
     own = sha256()
     yield from stream_documents(path, digest=own)
-    content = path.digest if isinstance(path, StoredInput) else own.hexdigest()
-    read.append(Subject("<stdin>" if path == "-" else str(path), content))
+    if bytes_read.setdefault(path, own.hexdigest()) != own.hexdigest():
+        raise InputError(
+            "REL-008", "changed while this command was reading it.", where=path, fix="Run it again."
+        )
+    if noted is not None:
+        content = path.digest if isinstance(path, StoredInput) else own.hexdigest()
+        noted.append(Subject("<stdin>" if path == "-" else str(path), content))
 
 
 def sample_places(files: Sequence[str], samples: Collection[str]) -> dict[str, ResultSource]:

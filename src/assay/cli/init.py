@@ -34,6 +34,13 @@ _GRADE = (
 )
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "rag": _RUN,
+    "noisy": (
+        "assay run --repeat 3 --name current",
+        "assay run same --name same",
+        "assay gate same --baseline current --confirm",
+        "assay run next --name next",
+        "assay gate next --baseline current --confirm",
+    ),
     "agent": _RUN,
     "code-repair": _RUN,
     "mcp": _GRADE,

@@ -148,7 +148,7 @@ COMMANDS = {
             flag(
                 "--recommend",
                 "also propose a margin, a number of runs and a policy with which this version would"
-                " be promoted against itself in 80% of the releases",
+                " be promoted against itself in four of five releases",
             ),
             arg(
                 "--seed",

@@ -54,9 +54,9 @@ class Importer(NamedTuple):
     """Whether each file contains one whole evaluation; other tools may split one into several
     files.
     """
-    again: Callable[[Sequence[str], int], str] | None = None
-    """The command of the tool that runs these samples again, so many times; they are called by
-    their titles, where the tool's file has some.
+    again: Callable[[Sequence[str], int, str], str] | None = None
+    """The command of the tool that runs these samples of a workflow again, so many times; they are
+    called by their titles, where the tool's file has some.
     """
 
 

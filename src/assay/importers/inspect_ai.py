@@ -397,13 +397,14 @@ class _Log:
                     break
 
 
-def _again(names: Sequence[str], times: int) -> str:
+def _again(names: Sequence[str], times: int, workflow: str) -> str:
     """The samples by their ids, as epochs, which are not cached unless the task asks for it.
 
-    >>> _again(["q-1", "q-2"], 7)
-    'inspect eval TASK --sample-id q-1,q-2 --epochs 7'
+    >>> _again(["q-1", "q-2"], 7, "triage")
+    'inspect eval triage --sample-id q-1,q-2 --epochs 7'
     """
-    return f"inspect eval TASK --sample-id {shlex.quote(','.join(names))} --epochs {times}"
+    listed = shlex.quote(",".join(names))
+    return f"inspect eval {shlex.quote(workflow)} --sample-id {listed} --epochs {times}"
 
 
 IMPORTER = Importer(

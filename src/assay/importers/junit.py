@@ -338,10 +338,10 @@ class _SuiteReader:
         )
 
 
-def _again(names: Sequence[str], times: int) -> str:
+def _again(names: Sequence[str], times: int, _workflow: str) -> str:
     """The node ids of pytest: a case names its module or class with dots.
 
-    >>> _again(["tests.test_bot::test_answer[q1]", "tests.test_bot.TestB::test_sum"], 7)
+    >>> _again(["tests.test_bot::test_answer[q1]", "tests.test_bot.TestB::test_sum"], 7, "")
     "for i in $(seq 7); do pytest 'tests/test_bot.py::test_answer[q1]' tests/test_bot.py::TestB::test_sum --junitxml=fresh-$i.xml; done"
     """  # noqa: E501
     ids = []

@@ -254,10 +254,10 @@ def _state_means(metrics: list[dict[str, Any]], tally: ImportTally) -> None:
             tally.state(name, Decimal(sum(sums)) / metric.n)
 
 
-def _again(titles: Sequence[str], times: int) -> str:
+def _again(titles: Sequence[str], times: int, _workflow: str) -> str:
     r"""The tests by their descriptions, which is all that promptfoo filters by.
 
-    >>> _again(["capital of Kenya", "sum (1+1)"], 7)
+    >>> _again(["capital of Kenya", "sum (1+1)"], 7, "")
     "promptfoo eval --filter-pattern '^(capital of Kenya|sum \\(1\\+1\\))$' --repeat 7 --no-cache -o fresh.json"
     """  # noqa: E501
     pattern = "|".join(re.escape(title).replace("\\ ", " ") for title in titles)

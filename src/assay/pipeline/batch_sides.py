@@ -259,23 +259,23 @@ class _Rows:
             ),
         )
         self._floors = {item.name: item.floor for item in plan.criteria if item.floor is not None}
-        self._attempts: dict[tuple[Any, ...], Attempt] = {}
+        self._verdicts: dict[tuple[Any, ...], Attempt] = {}
+        self._attempts: dict[tuple[Any, ...], tuple[Attempt]] = {}
         self._shared: dict[Any, Any] = {}
 
     def samples(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[Sample]:
         """Each row as a sample of one run."""
-        same, places = self._shared.setdefault, self._places
-        end = 6 + len(places)
+        same = self._shared.setdefault
+        end = 6 + len(self._places)
         for row in rows:
             run, name, number, group, passed, score = row[:6]
             norms, lists = row[6:end], tuple([tuple(names or ()) for names in row[end : end + 5]])
             tag, family = row[end + 5 :]
             lists = same(lists, lists)
-            attempt = self._attempt(lists, passed == 1, score, norms)
-            numbers, tags = (number or 0,), frozenset(() if tag is None else (tag,))
+            numbers, tags = (number or 1,), frozenset(() if tag is None else (tag,))
             yield Sample(
                 name,
-                (attempt,),
+                self._attempt(lists, passed == 1, score, norms),
                 same(numbers, numbers),
                 1,
                 passed,
@@ -297,17 +297,33 @@ class _Rows:
         passed: bool,
         score: int,
         norms: tuple[int, ...],
+    ) -> tuple[Attempt]:
+        """The attempt of a row: that of an equal row, if there was one among the first."""
+        key = (lists, passed, score, norms)
+        known = self._attempts.get(key)
+        if known is None:
+            known = (self._made_of(lists, passed, score, norms),)
+            if len(self._attempts) < _MOST_SHARED:
+                self._attempts[key] = known
+        return known
+
+    def _made_of(
+        self,
+        lists: tuple[tuple[str, ...], ...],
+        passed: bool,
+        score: int,
+        norms: tuple[int, ...],
     ) -> Attempt:
         failed, undetermined, extra, floors, missing = lists
         # the score decides about passing only where nothing else does
         key = (lists, passed, None if passed or failed or floors else score)
-        known = self._attempts.get(key)
+        known = self._verdicts.get(key)
         if known is None:
             gates = {
                 gate: None if gate in undetermined else gate not in failed
                 for gate in (*self._plan.gates, *extra)
             }
-            known = self._attempts[key] = self._made.made(
+            known = self._verdicts[key] = self._made.made(
                 gates,
                 [
                     ScoredCriterion(
@@ -329,8 +345,10 @@ class _Rows:
                 for at, gap in zip(self._places, known.norms, strict=True)
             ]
         )
-        return known._replace(score=score, norms=self._shared.setdefault(ordered, ordered))
+        return known._replace(score=score, norms=ordered)
 
 
+_MOST_SHARED = 10_000
+"""Rows that are kept to be shared by equal ones; where none are equal, more of them need memory."""
 _NO_JUDGES: Mapping[str, frozenset[str]] = {}
 _UNKNOWN: frozenset[Any] = frozenset((None,))

@@ -143,8 +143,8 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     policy: str
     """The policy with that burden."""
     margin: float | None
-    """The smallest margin in whole points with which one run of each sample is enough; null if none
-    up to 20 is.
+    """The smallest tolerance in whole points with which one run of each sample is enough; null if
+    none up to 20 is.
     """
     options: list[RunsOption]
     """Numbers of runs, the fewest first."""

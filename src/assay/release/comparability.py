@@ -86,8 +86,13 @@ def partly_same(candidate: Side, baseline: Side) -> str | None:
     have = "has" if len(same) == 1 else "have"
     return (
         f"{len(same)} of {len(shared)} shared samples {have} {_same_what(candidate, baseline)} on"
-        f" both sides, for example {same[0]}"
+        f" both sides, for example {_called(same[0], candidate, baseline)}"
     )
+
+
+def _called(name: str, *sides: Side) -> str:
+    """The title of a sample, or its name."""
+    return next((title for side in sides if (title := side.samples[name].title)), name)
 
 
 def _same_what(candidate: Side, baseline: Side) -> str:
@@ -117,11 +122,14 @@ def refuse_disagreeing(side: Side) -> None:
     itself.
     """
     for sample in side.samples.values():
-        if 0 < sample.passed < len(sample.attempts):
+        failed = {run.failed for run in sample.attempts}
+        if len(failed) > 1:
+            checks = sorted(str(check) for check in frozenset.union(*failed))
             raise InputError(
                 "REL-001",
                 f"the policy says that the system is deterministic, and {sample.sample} of the"
-                f" {side.name} passed in {sample.passed} of {len(sample.attempts)} runs.",
+                f" {side.name} fails {few(checks, 3)} in some of its {len(sample.attempts)} runs"
+                " only.",
                 fix="Use a policy without `deterministic: true`.",
             )
 

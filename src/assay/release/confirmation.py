@@ -92,19 +92,20 @@ def _agrees_with_itself(pairs: Sequence[Pair]) -> bool:
 
 
 def settled(suspect: Suspect, turns: Sequence[Turn], *, needed: int) -> Suspect:
-    """The suspect with what its fresh runs say. A run of the candidate that was lost counts as
-    failed, one of the baseline as no turn; where both were lost, neither counts.
+    """The suspect with what its fresh runs say. A run of the candidate that was lost, or doesn't
+    answer the check, counts as failed; one of the baseline is no turn, whatever the candidate did.
     """
     failing, failed_again, void = fails(suspect.check), 0, 0
     for count, turn in enumerate(turns, 1):
         if turn.candidate is not None and failing(turn.candidate) is False:
             return suspect._replace(verdict="flaky", turns=count)
-        if turn.baseline is None:
+        answer = None if turn.baseline is None else failing(turn.baseline)
+        if answer is None:
             void += 1
             if void > needed:
                 break
             continue
-        if failing(turn.baseline):
+        if answer:
             return suspect._replace(verdict="baseline_fails_too", turns=count)
         failed_again += 1
         if failed_again >= needed:

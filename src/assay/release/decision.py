@@ -47,7 +47,7 @@ from assay.release.confirmation import Fresh, Suspect
 from assay.release.expectation import WANTED, expectation_of, too_weak
 from assay.release.observations import PASS, USED, Attempt, Check, Pair, Share, fails, score_feared
 from assay.release.pairs import slices_of
-from assay.release.pass_rate import check_pass_rate
+from assay.release.pass_rate import check_pass_rate, passed_share
 from assay.release.policy import Limits, ReleaseRules
 from assay.release.rules import (
     CriterionChange,
@@ -64,6 +64,7 @@ from assay.stats.confirmation import false_alarm
 from assay.stats.estimate import DIFFERENCES, on_scale
 from assay.stats.flaky import find_flaky
 from assay.stats.intervals import Interval
+from assay.stats.means import estimate_counted_mean
 from assay.stats.rates import mcnemar
 
 EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
@@ -129,15 +130,9 @@ def decide(
     judged = _judged(paired, pairs, floors, rules, terms, slices)
     results = list(judged.rules)
     if rules.bar is not None:
-        rated = [
-            sample.pass_share(rules.passed_by)
-            for name, sample in candidate.samples.items()
-            if name not in terms.left_out
-        ]
-        lost = sum(not pair.candidate.attempts for pair in pairs)
-        passed = sum(rated, Fraction(0))
+        passed = sum((_pass_share(pair, rules) for pair in pairs), Fraction(0))
         whole = int(passed) if passed.denominator == 1 else passed
-        results.append(pass_rate(check_pass_rate(whole, len(rated) + lost, rules.bar)))
+        results.append(pass_rate(check_pass_rate(whole, len(pairs), rules.bar)))
     n = sum(bool(pair.candidate.attempts and pair.baseline.attempts) for pair in pairs)
     expected = expectation_of(pairs, limits)
     weak = too_weak(expected, results, n, limits) if n > 1 else ""
@@ -244,6 +239,13 @@ def _judged(
         incomparable=paired.incomparable,
         slices=slices,
     )
+
+
+def _pass_share(pair: Pair, rules: ReleaseRules) -> Fraction:
+    """How much of a sample the candidate passed, under what its baseline was asked."""
+    side, failing = pair.candidate, fails(PASS)
+    passed = sum(failing(run) is False for run in side.attempts)
+    return passed_share(passed, side.announced, rules.passed_by)
 
 
 def _promoted(reason: str, results: Sequence[RuleResult]) -> str:
@@ -388,13 +390,14 @@ def adjusted_difference(
 def _interval(groups: Groups, level: float) -> Interval:
     counts: Counter[float] = Counter()
     for size, value, _, times in groups.rows():
-        counts[round(value / size, 9)] += int(size) * times
-    return on_scale(
-        estimate_grouped_mean(
-            counts, groups, range=DIFFERENCES, level=level, guaranteed=False, believed=True
-        ).interval,
-        DIFFERENCES,
+        counts[round(value / size, 9)] += size * times
+    how: Any = {"range": DIFFERENCES, "level": level, "guaranteed": False, "believed": True}
+    found = (
+        estimate_counted_mean(counts, **how)
+        if {*groups.sizes} == {1}
+        else estimate_grouped_mean(counts, groups, **how)
     )
+    return on_scale(found.interval, DIFFERENCES)
 
 
 def _slices(

@@ -18,12 +18,15 @@ from assay.errors import count
 from assay.records.decision import Expectation, RuleResult
 from assay.release.observations import Attempt, Observed, Pair, fails_any
 from assay.release.policy import Limits
+from assay.stats.bounded import Mass, bounded
 from assay.stats.intervals import t_quantile
 from assay.stats.monotone import single, upper_rate_end
+from assay.stats.power import smallest
 
 WANTED = 0.8
 """The share of comparisons of a version with itself that should be promoted."""
 MOST_REPEATS = 50
+MOST_SAMPLES = 100_000
 _normal = NormalDist()
 
 
@@ -138,6 +141,52 @@ def _repeats(shown: Callable[[int], Shown]) -> int | None:
     )
 
 
+def samples_for(noise: Noise, runs: tuple[float, float], limits: Limits) -> int | None:
+    """The fewest samples, with so many runs of the candidate and the baseline, that promote a
+    version against itself often enough; None if that takes more than `MOST_SAMPLES`.
+    """
+    return smallest(
+        lambda n: shown_by(noise, n, runs, limits).same_version_promoted >= WANTED,
+        start=2,
+        most=MOST_SAMPLES,
+    )
+
+
+def samples_to_detect(noise: Noise, runs: tuple[float, float], limits: Limits) -> int | None:
+    """The fewest samples that can show a loss of `detect` points, at the policy's power."""
+    return smallest(
+        lambda n: shown_by(noise, n, runs, limits).smallest_loss <= limits.detect,
+        start=2,
+        most=MOST_SAMPLES,
+    )
+
+
+def pairs_for_gates(limits: Limits) -> int | None:
+    """The fewest pairs that can show that gates don't fail more often than allowed, if no pair
+    differs.
+
+    >>> pairs_for_gates(Limits())
+    46
+    """
+    allowed = limits.gate_increase + limits.gate_margin
+    return smallest(lambda n: _least_end(n) <= allowed, start=2, most=MOST_SAMPLES)
+
+
+def pairs_for_bound(limits: Limits) -> int | None:
+    """The fewest pairs without any difference with which the interval that assumes nothing shows
+    that the score did not fall by the margin.
+
+    >>> pairs_for_bound(Limits())
+    122
+    """
+
+    def is_shown(n: int) -> bool:
+        found = bounded([Mass(0.0, n)], lowest=-100.0, highest=100.0, level=limits.level)
+        return found.low is not None and found.low > -limits.margin
+
+    return smallest(is_shown, start=2, most=MOST_SAMPLES)
+
+
 def _least_end(n: int) -> float:
     """The upper end of the rise in gate failures if none of n samples differs."""
     end = upper_rate_end(single(Counter({0.0: n})), level=0.95)
@@ -154,10 +203,10 @@ def too_weak(
     score, gates = known["score_non_inferiority"], known["gate_failure_rate"]
     allowed = limits.gate_increase + limits.gate_margin
     if not limits.lenient and gates.holds is None and _least_end(pairs) > allowed:
-        needed = next(n for n in range(pairs, 10**6) if _least_end(n) <= allowed or n == 10**6 - 1)
+        needed = pairs_for_gates(limits)
         return (
             f"{count(pairs, 'sample')} can't show that gates fail in at most {allowed:.0%} more of"
-            f" the runs, whatever the candidate does; {needed} could"
+            f" the runs, whatever the candidate does; {'more' if needed is None else needed} could"
         )
     if expectation.assumed or expectation.sd is None or score.holds:
         return ""

@@ -144,7 +144,7 @@ def other_inputs(aligned: Aligned) -> str | None:
         return None
     return (
         f"{len(other)} of {len(shared)} pairs have different inputs on the two sides, for example"
-        f" {other[0]}: are they the same samples?"
+        f" {ours[other[0]].title or other[0]}: are they the same samples?"
     )
 
 

@@ -20,7 +20,7 @@ from assay.errors import InputError
 from assay.exact import is_number
 from assay.files.json_files import read_json
 from assay.release.confirmation import turns_for
-from assay.release.expectation import WANTED, noise_of, shown_by
+from assay.release.expectation import WANTED, noise_of, samples_for, shown_by
 from assay.release.observations import PASS, Observed, Pair, Share, fails
 from assay.release.policy import Limits, ReleaseRules
 from assay.release.sides import Side
@@ -30,7 +30,6 @@ RUNS = (1, 2, 3, 5, 8)
 """Runs of each sample that a plan compares."""
 BANKED = 5
 """Runs of the baseline that a plan considers, besides those it has."""
-MOST_SAMPLES = 100_000
 DECLARED = {
     "policy": "the policy",
     "policy_digest": "the content of the policy",
@@ -90,26 +89,8 @@ def make_plan(
                 }
             )
         for runs in RUNS:
-            plan["samples_for"][str(runs)] = _samples(
-                lambda many, runs=runs: shown_by(noise, many, (runs, runs), limits)
-            )
+            plan["samples_for"][str(runs)] = samples_for(noise, (runs, runs), limits)
     return {**plan, "digest": digest(plan)}
-
-
-def _samples(shown: Any) -> int | None:
-    """The fewest samples with which a version is promoted against itself often enough."""
-    low, high = 2, 4
-    while shown(high).same_version_promoted < WANTED:
-        low, high = high, 2 * high
-        if high > MOST_SAMPLES:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if shown(middle).same_version_promoted < WANTED:
-            low = middle
-        else:
-            high = middle
-    return high
 
 
 def _confirmation(observed: Sequence[Observed], limits: Limits) -> dict[str, Any]:

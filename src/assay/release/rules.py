@@ -221,7 +221,14 @@ def _lacking(pair: Pair) -> dict[str, Callable[[Attempt], bool]]:
     for check in sorted({check for check in pair.checks if check.kind == "gate"}):
         if any(check not in run.judged for run in ran):
             lacking[str(check)] = partial(_judges, check)
-    for check in sorted({check for run in ran for check in run.unjudged}):
+    unjudged = {check for run in ran for check in run.unjudged}
+    unjudged |= {
+        check
+        for other in pair.baseline.attempts
+        for check in other.unjudged
+        if any(check not in run.judged for run in ran)
+    }
+    for check in sorted(unjudged):
         # where the baseline has no verdict either, fresh runs may not bring one
         lacking.setdefault(str(check), lambda run: True)
     for name in sorted(pair.criteria):
@@ -286,11 +293,9 @@ def new_failures(
         return undecided(
             id, f"failures may rise by {limits.gate_margin:.1%}, and {may}", high=high, **numbers
         )
-    confirmed = [
-        suspect
-        for suspect in suspects
-        if suspect.verdict == "confirmed" and (suspect.sample, suspect.check) not in accepted
-    ]
+    shipped = [suspect for suspect in suspects if (suspect.sample, suspect.check) in accepted]
+    suspects = [suspect for suspect in suspects if (suspect.sample, suspect.check) not in accepted]
+    confirmed = [suspect for suspect in suspects if suspect.verdict == "confirmed"]
     if len(confirmed) > limits.new_failures:
         names = list(dict.fromkeys(suspect.sample for suspect in confirmed))
         how = "" if limits.deterministic else ", confirmed by fresh runs"
@@ -309,6 +314,9 @@ def new_failures(
         )
         return undecided(id, reason, open=len(unsettled), **numbers)
     reason = "no sample newly fails" if not suspects else "every suspect was cleared by fresh runs"
+    if shipped:
+        names = list(dict.fromkeys(suspect.sample for suspect in shipped))
+        reason = f"accepted all the same: {few(names, 3)}" + (f"; {reason}" if suspects else "")
     return holds(id, reason, **numbers)
 
 
@@ -317,7 +325,13 @@ def gate_failure_rate(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
     id, failing = "gate_failure_rate", fails_any(("gate",))
     rise = rise_seen(pairs, failing)
     p = exchange_test(rise.exchange)
-    high = upper_rate_end(rise_feared(pairs, failing).groups, level=0.95)
+    feared = rise_feared(pairs, failing)
+    # a system that always gives the same result leaves nothing to chance
+    high = (
+        float(feared.mean)
+        if limits.deterministic and pairs
+        else upper_rate_end(feared.groups, level=0.95)
+    )
     allowed = limits.gate_increase + limits.gate_margin
     numbers = {"mean_rise": float(rise.mean), "p": p, "high": high, "allowed": allowed}
     if p <= limits.errors.gates and rise.mean > limits.gate_increase:
@@ -405,17 +419,18 @@ def score_non_inferiority(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
         (pair.group, difference) for pair in pairs if (difference := score_seen(pair)) is not None
     ]
     low = _lower(feared, limits)
-    high = upper_end(groups_of(seen), level=1 - limits.errors.score) if seen else None
+    level = limits.errors.score
+    high = upper_end(groups_of(seen), level=1 - level) if seen and level else None
     mean = fsum(difference for _, difference in feared) / len(feared) if feared else None
     numbers = {"mean": mean, "low": low, "high": high, "margin": limits.margin}
-    if low is None or high is None:
+    if low is None or (high is None and level):
         few_seen = "fewer than two samples ran on both sides without an error"
         return undecided(id, few_seen if low is not None else _ALONE, **numbers)
     margin = f"{limits.margin:g}"
     if low > -limits.margin:
         found = "did not fall" if low >= 0 else f"fell by {-low:.2f} points at most"
         return holds(id, f"the mean score {found}; {margin} are allowed", **numbers)
-    if high < 0:
+    if high is not None and high < 0:
         found = f"the mean score fell by {-high:.2f} points at least, {-(mean or 0):.2f} as seen"
         return violated(id, found, **numbers)
     reason = (
@@ -583,7 +598,7 @@ def _slice_rule(
 def _shown_worse(family: Mapping[_Tested, Groups], level: float) -> frozenset[_Tested]:
     """Those shown to be worse, by Holm's step-down over all of them."""
     shown: set[_Tested] = set()
-    while len(shown) < len(family):
+    while level and len(shown) < len(family):
         at = 1 - level / (len(family) - len(shown))
         more = {
             name
@@ -650,11 +665,12 @@ def _operation(pairs: Sequence[Pair], name: str, increase: float, level: float) 
     low = high = None
     if len(ratios) > 1:
         groups = groups_of(ratios)
-        low, high = lower_end(groups, level=1 - level), upper_end(groups, level=0.95)
+        low = lower_end(groups, level=1 - level) if level else None
+        high = upper_end(groups, level=0.95)
     numbers = {"what": name, "low": low, "high": high, "n": len(ratios), "allowed": increase}
-    if low is None or high is None:
+    if high is None:
         return undecided(id, f"the {what} of a run is not known on both sides", **numbers)
-    if low > limit:
+    if low is not None and low > limit:
         return violated(id, f"{what} rose by more than {increase:.0%}", **numbers)
     if high <= limit:
         return holds(id, f"{what} did not rise by more than {increase:.0%}", **numbers)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from itertools import zip_longest
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -182,7 +181,7 @@ def compare(
         plan=plan,
         samples=samples,
         fresh=fresh,
-        accepted=_accepted(asked_for.accepted, paired, rules),
+        accepted=_accepted(asked_for.accepted, paired, fresh or {}, rules),
         shrinkage=grader.rules.shrinkage,
     )
     loud = (_policy_note(rules), mixed_versions(ours), same_sides(ours, theirs))
@@ -295,9 +294,16 @@ def check_fresh(fresh: FreshRuns, ours: Side, theirs: Side) -> None:
                 fix="Make fresh runs of the version that is decided on.",
             )
         if different := [
-            item for item in mismatches(again, side) if item.field not in ("dataset", "judge")
+            item for item in mismatches(again, side) if set(item.candidate) - set(item.baseline)
         ]:
-            raise mismatch_error(different)
+            first = different[0]
+            raise InputError(
+                "REL-002",
+                f"the fresh runs are of another {first.field} than those of the {side.name}:"
+                f" {few(first.candidate, 3)} here, {few(first.baseline, 3)} there.",
+                where=again.name,
+                fix="Make fresh runs with the same dataset, profile, rubric, judge and policy.",
+            )
         if strangers := sorted(again.samples.keys() - side.samples.keys() - theirs.samples.keys()):
             raise InputError(
                 "REL-002",
@@ -317,10 +323,37 @@ def check_fresh(fresh: FreshRuns, ours: Side, theirs: Side) -> None:
                 where=again.name,
                 fix="Run the samples again.",
             )
+    if fresh.candidate is not None:
+        _refuse_gaps(fresh.candidate.side)
+    if fresh.candidate is not None and fresh.baseline is not None:
+        mine, before = (
+            {run for sample in read.side.samples.values() for run in sample.runs}
+            for read in (fresh.candidate, fresh.baseline)
+        )
+        if shared := sorted(mine & before):
+            raise InputError(
+                "REL-002",
+                f"the fresh runs of both sides are the same: {few(shared, 3)}.",
+                where=fresh.baseline.side.name,
+                fix="Give the fresh runs of the baseline with --fresh-baseline.",
+            )
+
+
+def _refuse_gaps(again: Side) -> None:
+    """Refuse fresh runs of which some were left out: those that are there may be the lucky ones."""
+    for name, sample in again.samples.items():
+        absent = sorted(set(range(1, max(sample.numbers) + 1)) - set(sample.numbers))
+        if absent:
+            raise InputError(
+                "REL-002",
+                f"the fresh runs lack attempt {few(list(map(str, absent)), 3)} of {name}.",
+                where=again.name,
+                fix="Give every fresh run that was made; one that was lost is run again.",
+            )
 
 
 def _accepted(
-    acceptance: Acceptance, paired: Paired, rules: ReleaseRules
+    acceptance: Acceptance, paired: Paired, fresh: Fresh, rules: ReleaseRules
 ) -> dict[tuple[str, Check], str]:
     """The failures that a person accepted, each with who and why. Refused for a sample that isn't
     suspect, for a severe failure, without a reason, and from somebody the policy doesn't list.
@@ -351,6 +384,11 @@ def _accepted(
     names = full_names(acceptance.samples, {suspect.sample for suspect in suspects})
     severe = {
         pair.sample for pair in paired.pairs if any(run.severe for run in pair.candidate.attempts)
+    }
+    severe |= {
+        name
+        for name, turns in fresh.items()
+        if any(turn.candidate is not None and turn.candidate.severe for turn in turns)
     }
     if refused := sorted(severe.intersection(names)):
         raise UsageError(
@@ -521,20 +559,29 @@ def _paired(
 
 
 def turns_of(candidate: Side | None, baseline: Side | None) -> dict[str, list[Turn]]:
-    """The fresh runs of each sample, in the order of their attempts. One that ended in an error
+    """The fresh runs of each sample, by the numbers of their attempts. One that ended in an error
     shows nothing.
     """
     turns: dict[str, list[Turn]] = {}
     names = {name for side in (candidate, baseline) if side is not None for name in side.samples}
     for name in sorted(names):
         sides = [
-            [
-                None if run.errored else run
-                for run in (side.samples[name].attempts if side and name in side.samples else ())
-            ]
+            {
+                number: run
+                for number, run in zip(sample.numbers, sample.attempts, strict=True)
+                if not run.errored
+            }
+            if side is not None and (sample := side.samples.get(name)) is not None
+            else {}
             for side in (candidate, baseline)
         ]
-        turns[name] = [Turn(*runs) for runs in zip_longest(*sides)]
+        last = max(
+            number
+            for side in (candidate, baseline)
+            if side is not None and name in side.samples
+            for number in side.samples[name].numbers
+        )
+        turns[name] = [Turn(*(runs.get(number) for runs in sides)) for number in range(1, last + 1)]
     return turns
 
 

@@ -425,7 +425,7 @@ class _Releases:
     ) -> None:
         limits, suite = self.rules.limits, self.suite
         used = [
-            _draw(len(ours), len(theirs), runs, drawn, aligned=cell.aligned)
+            draw_repeats(len(ours), len(theirs), runs, drawn, aligned=cell.aligned)
             for ours, theirs in zip(cell.candidate, cell.baseline, strict=True)
         ]
         pairs = [
@@ -449,15 +449,24 @@ class _Releases:
         results = list(judged.rules)
         if self.rules.bar is not None:
             results.append(_pass_rate(pairs, self.rules, self.rules.bar))
-        expected = _ASSUMED if runs[1] == 1 else expectation_of(pairs, limits)
+        # what isn't read there isn't worked out
+        score = next(rule for rule in results if rule.id == "score_non_inferiority")
+        known = runs[1] > 1 and not score.holds
+        expected = expectation_of(pairs, limits) if known else _ASSUMED
         n = sum(bool(pair.candidate.attempts) for pair in pairs)
         weak = too_weak(expected, results, n, limits) if n > 1 else ""
         outcome, _ = outcome_of(results, pairs=n, limits=limits, too_weak=weak)
-        cost, turns = (0, (0, 0)) if further is None else _cost(judged, further, limits)
-        tally.add(outcome, results, cost, turns)
+        made = {} if further is None else confirmed_by(judged, limits)
+        turns = sum(one.turns for one in made.values())
+        drawn_turns = sum(
+            min(one.turns, further.further.get(name, 0)) if further else 0
+            for name, one in made.items()
+        )
+        cost = sum(one.runs for one in made.values())
+        tally.add(outcome, results, cost, (drawn_turns, turns - drawn_turns))
 
 
-def _draw(
+def draw_repeats(
     ours: int, theirs: int, runs: tuple[int, int], drawn: random.Random, *, aligned: bool
 ) -> tuple[Sequence[int], Sequence[int]]:
     """Which runs of a sample are the candidate's and the baseline's: no run twice."""
@@ -490,9 +499,17 @@ def _pass_rate(pairs: Sequence[Pair], rules: ReleaseRules, bar: PassBar) -> Rule
     return pass_rate(check_pass_rate(whole, len(rated), bar))
 
 
-def _cost(judged: Judged, further: _Further, limits: Limits) -> tuple[int, tuple[int, int]]:
-    """The fresh runs that confirmation takes, which stops as soon as the release is rejected; and
-    how many of its turns were drawn and how many modelled.
+class Confirming(NamedTuple):
+    """What the confirmation of a sample took."""
+
+    turns: int
+    runs: int
+    """On both sides."""
+
+
+def confirmed_by(judged: Judged, limits: Limits) -> dict[str, Confirming]:
+    """The fresh runs that confirmation took of each sample. It stops as soon as the release is
+    rejected, and makes none where that needs no fresh run.
     """
     rules = {rule.id: rule for rule in judged.rules}
     severe = rules["severe_failures"]
@@ -502,27 +519,25 @@ def _cost(judged: Judged, further: _Further, limits: Limits) -> tuple[int, tuple
         "severe_failures": severe.evidence["p"] > limits.errors.severe_exchange,
     }
     if any(rule.violated and not by_fresh.get(rule.id, False) for rule in judged.rules):
-        return 0, (0, 0)
-    turns: dict[str, int] = {}
-    runs: dict[str, int] = {}
+        return {}
+    found: dict[str, Confirming] = {}
+
+    def add(sample: str, turns: int, runs: int) -> None:
+        known = found.get(sample, Confirming(0, 0))
+        found[sample] = Confirming(max(turns, known.turns), max(runs, known.runs))
+
     confirmed = 0
     for suspect in judged.suspects:
         if confirmed > limits.new_failures:
-            break
-        name = suspect.sample
-        ran = 2 * suspect.turns - (suspect.verdict == "flaky")
-        turns[name] = max(suspect.turns, turns.get(name, 0))
-        runs[name] = max(ran, runs.get(name, 0))
+            return found
+        add(suspect.sample, suspect.turns, 2 * suspect.turns - (suspect.verdict == "flaky"))
         confirmed += suspect.verdict == "confirmed"
-    if confirmed <= limits.new_failures:
-        for name in severe.evidence["samples"]:
-            enough = SEVERE_TURNS if severe.violated else limits.severe_turns
-            turns[name] = max(enough, turns.get(name, 0))
-            runs[name] = max(2 * enough, runs.get(name, 0))
-            if severe.violated:
-                break
-    made = sum(min(needed, further.further.get(name, 0)) for name, needed in turns.items())
-    return sum(runs.values()), (made, sum(turns.values()) - made)
+    if confirmed > limits.new_failures:
+        return found
+    enough = SEVERE_TURNS if severe.violated else limits.severe_turns
+    for sample in severe.evidence["samples"][: 1 if severe.violated else None]:
+        add(sample, enough, 2 * enough)
+    return found
 
 
 # --- planted regressions
@@ -787,8 +802,10 @@ def _recommended(releases: _Releases, same: Outcomes, asked: Rehearsing) -> Reco
     limits, noise, n, has = rules.limits, suite.noise, suite.n, suite.fewest
     strict = limits._replace(lenient=False)
 
-    def promoted(runs: tuple[int, int], margin: float | None = None) -> float:
-        used = strict if margin is None else strict._replace(margin=margin)
+    def promoted(runs: tuple[int, int], tolerance: float | None = None) -> float:
+        used = strict
+        if tolerance is not None:  # as `--tolerance` sets them
+            used = strict._replace(margin=tolerance, gate_margin=tolerance / 100)
         return shown_by(noise, n, runs, used).same_version_promoted
 
     def option(runs: tuple[int, int], *, banked: bool) -> RunsOption:
@@ -825,7 +842,12 @@ def _recommended(releases: _Releases, same: Outcomes, asked: Rehearsing) -> Reco
         key=lambda one: (one.runs, one.baseline_runs),
     )
     margin = next(
-        (float(m) for m in range(1, MOST_MARGIN + 1) if promoted((1, 1), float(m)) >= wanted), None
+        (
+            float(points)
+            for points in range(1, MOST_MARGIN + 1)
+            if promoted((1, 1), float(points)) >= wanted
+        ),
+        None,
     )
     one = same.promote.value or 0.0
     loss = shown_by(noise, n, (1, 1), limits).smallest_loss
@@ -886,8 +908,9 @@ def _sentences(
         )
     if margin is not None and margin > limits.margin:
         yield (
-            f"Or widen the margin from {limits.margin:g} to {margin:g} points, with one run of each"
-            f" sample: then a loss of up to {margin:g} points may ship."
+            f"Or set the tolerance to {margin:g} points, with one run of each sample: then a loss"
+            f" of up to {margin:g} points, or gate failures in up to {margin:g}% more of the runs,"
+            " may ship."
         )
     verdict = (
         "which is what it asks for"

@@ -107,10 +107,12 @@ def _release_decision(
         side = side_of(documents(), grader, name=name, severe=severe_of(rules))
         return Rereadable(side, documents)
 
-    sides = [read(digests, str(stored[name]["name"])) for name, digests in named.items()]
+    candidate, baseline = (
+        read(digests, str(stored[name]["name"])) for name, digests in named.items()
+    )
     fresh = [read(digests, f"fresh {name}") if digests else None for name, digests in again.items()]
     asked = _asked(ledger, stored, item, project)._replace(fresh=FreshRuns(*fresh))
-    return compare(*sides, rules, grader, asked)
+    return compare(candidate, baseline, rules, grader, asked)
 
 
 def _used_fresh_runs(stored: Mapping[str, Any]) -> bool:

@@ -12,13 +12,13 @@ Where there is no interval every claim is None, and that never promotes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from assay.stats.clusters import Groups, estimate_grouped_mean
-from assay.stats.estimate import DIFFERENCES, SCORES, MeanEstimate, on_scale
+from assay.stats.estimate import DIFFERENCES, MeanEstimate, on_scale
 from assay.stats.intervals import Interval
-from assay.stats.means import estimate_counted_mean, estimate_difference
+from assay.stats.means import estimate_counted_mean
 from assay.stats.power import detectable_given
 
 
@@ -41,19 +41,16 @@ class Comparison(NamedTuple):
     n_candidate: int
     n_baseline: int
     n_paired: int
-    """0 where the sides were not paired."""
     difference: Interval
     margin: float
     claims: Claims
     p_non_inferior: float | None
-    """One-sided; None if there is no interval, or it was combined from two."""
+    """One-sided; None if there is no interval."""
     p_superior: float | None
     p_equivalent: float | None
     """The larger of the two one-sided p-values (TOST)."""
     wins: int
-    """Pairs in which the candidate is higher; with `losses` and `ties` 0 where the sides were not
-    paired.
-    """
+    """Pairs in which the candidate is higher."""
     losses: int
     ties: int
     sd: float | None
@@ -121,41 +118,6 @@ def compare_differences(
         level=level,
         power=power,
         counts=(wins, losses, n - wins - losses),
-    )
-
-
-def compare_unpaired(
-    candidate: Sequence[float],
-    baseline: Sequence[float],
-    *,
-    margin: float,
-    groups: Sequence[Sequence[Hashable | None] | None],
-    guaranteed: bool,
-    level: float = 0.95,
-    power: float = 0.8,
-) -> Comparison:
-    """Scores of different samples on two sides: see `estimate_difference`.
-
-    >>> found = compare_unpaired(
-    ...     [82.0, 91, 77, 95],
-    ...     [80.0, 90, 78, 91, 85],
-    ...     margin=1.0,
-    ...     groups=(None, None),
-    ...     guaranteed=False,
-    ... )
-    >>> found.difference.method, found.n_paired
-    ('welch', 0)
-    """
-    estimate = estimate_difference(
-        candidate, baseline, groups=groups, range=SCORES, level=level, guaranteed=guaranteed
-    )
-    return _comparison(
-        estimate,
-        (len(candidate), len(baseline), 0),
-        margin=margin,
-        level=level,
-        power=power,
-        counts=(0, 0, 0),
     )
 
 

@@ -1,17 +1,16 @@
 """Two failure rates: of the same samples, or of different ones.
 
-Only the pairs that differ show anything about a difference of paired rates. The p-values are exact
-at every sample size, and the intervals are score intervals: they keep some width even if no
-difference was seen.
+Only the pairs that differ show anything about a difference of paired rates, and its p-value is
+exact at every sample size. The interval for different samples is made of score intervals: it keeps
+some width even if no difference was seen.
 """
 
 from __future__ import annotations
 
-from math import inf, sqrt
+from math import sqrt
 
 from assay.errors import UsageError
-from assay.stats.bounded import crossing
-from assay.stats.intervals import Interval, binomial_cdf, normal_quantile, wilson
+from assay.stats.intervals import Interval, binomial_cdf, wilson
 
 
 def mcnemar(first: int, second: int) -> float:
@@ -22,55 +21,6 @@ def mcnemar(first: int, second: int) -> float:
     0.0386
     """
     return min(1.0, 2 * binomial_cdf(min(first, second), first + second, 0.5))
-
-
-def paired_rate_difference(first: int, second: int, n: int, *, level: float = 0.95) -> Interval:
-    """Tango's interval for the difference of two rates of the same n samples, (first - second) / n.
-
-    >>> found = paired_rate_difference(0, 0, 30)
-    >>> found.value, round(found.high, 4)
-    (0.0, 0.1135)
-    """
-    if n == 0:
-        return Interval.unknown(None, level, "tango", "no samples")
-    if n == 1:
-        return Interval.unknown(
-            float(first - second),
-            level,
-            "tango",
-            "one sample has no spread to estimate from",
-        )
-    value = (first - second) / n
-    z = normal_quantile(0.5 + level / 2)
-    low = (
-        -1.0
-        if second == n
-        else crossing(lambda supposed: z - tango_statistic(first, second, n, supposed), -1.0, value)
-    )
-    high = (
-        1.0
-        if first == n
-        else crossing(lambda supposed: -z - tango_statistic(first, second, n, supposed), value, 1.0)
-    )
-    return Interval(value, low, high, level, "tango")
-
-
-def tango_statistic(gains: int, losses: int, n: int, difference: float) -> float:
-    """Tango's score statistic: how many standard errors the seen difference is above a supposed
-    one, the error taken as if the supposed one were true.
-
-    Source: Tango, Equivalence test and confidence interval for the difference in proportions for
-    the paired-sample design, 1998.
-    """
-    a = 2.0 * n
-    b = -gains - losses + (2 * n - gains + losses) * difference
-    c = -losses * difference * (1 - difference)
-    shared = (sqrt(max(0.0, b * b - 4 * a * c)) - b) / (2 * a)
-    variance = n * (2 * shared + difference * (1 - difference))
-    distance = gains - losses - n * difference
-    if variance <= 1e-12 * n:
-        return 0.0 if abs(distance) < 1e-9 else inf if distance > 0 else -inf
-    return distance / sqrt(variance)
 
 
 def rate_difference(

@@ -349,7 +349,8 @@ def _unseen(decision: Decision) -> Section:
     limit = "At most, at each look" if decision.looks > 1 else "At most"
     columns = ("Rejects a version that is the same", Column(limit, "n"))
     looks = (
-        f"The policy announces {decision.looks} looks: a decision, and others on more runs after a hold."
+        f"The policy announces {decision.looks} looks: a decision, and others on more runs after a"
+        " hold."
         if decision.looks > 1
         else ""
     )

@@ -217,7 +217,7 @@ def decision(
 ) -> bytes:
     """A decision: one result for each rule that does not hold, and for each sample that newly
     fails. `places` says where the run of a sample is, `file` is the candidate's; a rule is shown at
-    the first sample that it names. What a promoted candidate was allowed is a note.
+    the first sample that it names. A rule that is open under a promotion is a note.
     """
     made = io.BytesIO()
     properties = {

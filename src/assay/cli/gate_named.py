@@ -1,5 +1,5 @@
-"""The samples that a decision names, with their texts from both sides; and the command that
-explains one.
+"""A decision as a command has it: with the samples that it names and their texts from both sides,
+and the command that should come next.
 """
 
 from __future__ import annotations
@@ -11,13 +11,18 @@ from assay.cli.hints import GRADED_BY, command, given, is_one_file
 from assay.cli.ledger import baselines_folder, ledger_options
 from assay.cli.parsing import Options
 from assay.files.inputs import StoredInput
+from assay.files.json_files import member
 from assay.files.own_files import is_batch_output
+from assay.importers.known import KNOWN
 from assay.pipeline.grading import Graded, Grader
 from assay.pipeline.sample_texts import read_texts
 from assay.records.decision import Decision
+from assay.records.evidence import IMPORTED
+from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.services.compare import ReadSide
 from assay.views.blocks import Part, section
+from assay.views.charts.decisions import ScorePair
 from assay.views.decision_samples import (
     NO_TEXTS,
     TextCollector,
@@ -51,6 +56,26 @@ class NamedSamples(NamedTuple):
             folds.append(evidence_block(row, kept, payload, place, opened=False))
         title = "Runs of the candidate in detail"
         return [section(title, *folds, id="worst")] if folds else []
+
+
+class Decided(NamedTuple):
+    """A decision, and what its reports show besides it."""
+
+    decision: Decision
+    judged: list[Subject]
+    """What the candidate was read from."""
+    compared: list[Subject]
+    """What the baseline was read from."""
+    named: NamedSamples | None = None
+    """What is shown of the samples that it names; None for batches."""
+    pairs: list[ScorePair] | None = None
+    """The scores of every sample; None for batches."""
+    importer: str = ""
+    """Which tool's results the candidate is; empty for runs of our own."""
+    workflow: str = ""
+    """The candidate's workflow."""
+    fresh: Sequence[ReadSide | None] = ()
+    """The fresh runs of the candidate and of the baseline."""
 
 
 def named_samples(
@@ -96,12 +121,15 @@ def _failing_on_both(candidate: ReadSide, baseline: ReadSide, left_out: set[str]
     return [sample.sample for sample in failing[:BROKEN]]
 
 
-def next_command(options: Options, document: Decision) -> list[str]:
-    """The command that makes a promoted candidate the new baseline, or that explains the sample on
-    which a rejected one fell most.
+def next_command(options: Options, made: Decided) -> list[str]:
+    """The command that makes a promoted candidate the new baseline, that runs again what may newly
+    fail, or that explains the sample on which a rejected candidate fell most.
     """
+    document = made.decision
     if document.outcome == "promote":
         return _baseline_command(options)
+    if document.confirmation.needed and document.outcome != "reject":
+        return _fresh_commands(options, made)
     fell = next((item for item in document.worse if item.candidate is not None), None)
     if document.outcome != "reject" or fell is None or len(options.files) > 1:
         return []
@@ -112,6 +140,47 @@ def next_command(options: Options, document: Decision) -> list[str]:
     words = ("explain", file, "--run", fell.sample, *(("--policy", *policy) if policy else ()))
     ledger = ledger_options(options) if isinstance(file, StoredInput) else ""
     return [f"{command(*words, options=options, carry=GRADED_BY)}{ledger}  # why"]
+
+
+def open_samples(document: Decision) -> list[str]:
+    """The samples that fresh runs could settle."""
+    suspects = document.confirmation.suspects
+    waiting = {suspect.sample for suspect in suspects if suspect.verdict == "open"}
+    return sorted(waiting | set(document.confirmation.severe))
+
+
+def suspects_text(document: Decision) -> bytes:
+    """The samples that fresh runs could settle, one on each line, as `assay run --only` reads
+    them.
+    """
+    return "".join(f"{name}\n" for name in open_samples(document)).encode()
+
+
+def importer_of(candidate: ReadSide) -> str:
+    """The importer that read a side's first run."""
+    for document in candidate.documents():
+        imported = member(getattr(document, "tree", None), "metadata", IMPORTED, "from")
+        return imported if isinstance(imported, str) else ""
+    return ""
+
+
+def _fresh_commands(options: Options, made: Decided) -> list[str]:
+    """What makes the fresh runs: this command where both versions are workflows of assay.yaml, else
+    the tool that the results come from.
+    """
+    document, names = made.decision, open_samples(made.decision)
+    turns = document.confirmation.repeats
+    known = KNOWN[made.importer].again if made.importer in KNOWN else None
+    if known is not None:
+        titles = document.titles or {}
+        shown = [titles.get(name) or name.partition("/")[2] or name for name in names]
+        again = known(shown, turns, made.workflow)
+        return [f"{again}  # on both versions, then --fresh and --fresh-baseline"]
+    if options.config is not None and all(isinstance(file, StoredInput) for file in options.files):
+        typed = [word for name in options.baseline for word in ("--baseline", name)]
+        words = ("gate", *options.files, *typed, "--confirm")
+        return [f"{command(*words, options=options, carry=GRADED_BY)}  # run them again"]
+    return []
 
 
 def _baseline_command(options: Options) -> list[str]:
