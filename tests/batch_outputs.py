@@ -131,9 +131,11 @@ TAGGED = [{**row, "attempt": 1} for row in runs(1, drop=0.0, tags=2)]
 
 def noisy(seed: int) -> tuple[Rows, Rows]:
     """Both sides of a random comparison: samples that fail now and then, repeats, groups, gates
-    beyond the profile's, and gaps of every kind.
+    beyond the profile's, and gaps of every kind. One in eight is calm.
     """
     draw = random.Random(f"noisy {seed}")
+    if seed % 8 == 0:
+        return runs(seed, drop=0.0, tags=2), runs(seed, drop=0.0, tags=2)
     groups, gap = draw.choice((0, 0, 3, 12)), draw.choice((0.0, 0.0, 0.03))
     extra = draw.random() < 0.5
     flaky = [draw.choice((0.0, 0.0, 0.0, 0.3, 1.0)) for _ in range(50)]

@@ -334,7 +334,7 @@ def test_diff_shows_each_sample_that_changed_and_decides_nothing(assay: Any, bas
         ("s-0003", 0, ["looks_right"]),
         ("s-0005", -7, []),
     ]
-    assert document["missing"] == {"other": ["s-0039"], "baseline": []}
+    assert document["missing"] == {"other": ["s-0059"], "baseline": []}
     assert "outcome" not in document
     assert "s-0005" in assay("baseline", "diff", "prod", "other.jsonl").out
     assay("baseline", "set", "next", "cand.jsonl")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from batch_outputs import PLAN, PROFILE, SIDES, batch, cards, project
+from batch_outputs import NOISY, PLAN, PROFILE, SIDES, batch, cards, project
 
 __all__ = ["project"]
 
@@ -44,6 +44,30 @@ def test_a_batch_is_summed_up_as_its_scorecards(tmp_path: Path, assay: Any) -> N
             assert "g0" in shown[1]
     assert batched["weighted_score"]["mean"]["low"] is None
     assert "runs share groups" in batched["weighted_score"]["mean"]["reason"]
+
+
+@pytest.mark.parametrize("side", [f"theirs r{seed}" for seed in range(NOISY)])
+def test_repeats_of_a_sample_are_not_independent_in_a_batch(
+    tmp_path: Path, assay: Any, side: str
+) -> None:
+    files = (cards(tmp_path / "cards.jsonl", side), batch(tmp_path / "batch.parquet", side))
+    cardwise, batched = (
+        assay("report", "summary", file, "--profile", PROFILE, "--json", "--slice", "tag").json()
+        for file in files
+    )
+    for field in ("n", "coverage", "pass_rate", "gates", "grades", "top_failure_reasons"):
+        assert batched[field] == cardwise[field], field
+    for tag, found in batched["slices"]["tag"].items():
+        expected = cardwise["slices"]["tag"][tag]
+        assert found["pass_rate"] == expected["pass_rate"]
+        if found["weighted_score"]["mean"]["low"] is not None:
+            assert found["weighted_score"] == expected["weighted_score"]
+    for name, found in batched["criteria"].items():
+        mean, expected = found["mean"]["value"], cardwise["criteria"][name]["mean"]["value"]
+        if batched["weighted_score"]["mean"]["low"] is not None:
+            assert mean == pytest.approx(expected, abs=1e-12)
+    if batched["weighted_score"]["mean"]["low"] is not None:
+        assert batched["weighted_score"] == cardwise["weighted_score"]
 
 
 def test_a_verb_that_reads_no_batch_names_those_that_do(tmp_path: Path, assay: Any) -> None:

@@ -115,10 +115,10 @@ def test_a_decision_is_found_by_its_outcome_read_from_the_top_and_left_by_the_ba
     rows.first.get_by_role("link").click()
     expect(page.locator(".outcome").first).to_contain_text("Reject")
     expect(page.locator(".outcome").first).to_be_in_viewport()
-    expect(page.locator(".verdict").first).to_contain_text("5 of 40 samples fail a gate")
+    expect(page.locator(".verdict").first).to_contain_text("of the runs fail")
     evidence = page.locator("#rules details").first
     evidence.locator("summary").click()
-    expect(evidence.get_by_text("Number newly failing")).to_be_visible()
+    expect(evidence.get_by_text("Mean rise").first).to_be_visible()
     draw_all(page)
     page.get_by_role("navigation", name="On this page").get_by_role(
         "link", name="Samples that got worse"

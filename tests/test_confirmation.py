@@ -247,11 +247,7 @@ def test_fresh_runs_of_the_baseline_alone_are_refused(assay: Any, files: Path) -
 def test_fresh_runs_of_some_samples_of_a_mixed_suite_are_fresh(assay: Any, files: Path) -> None:
     """Of two datasets with two profiles, those of one."""
     sides = [
-        [
-            row
-            for at, one in enumerate(documents)
-            for row in in_dataset([one], name="de"[at % 2])
-        ]
+        [row for at, one in enumerate(documents) for row in in_dataset([one], name="de"[at % 2])]
         for documents in (failing({3}, BASE), cards(BASE))
     ]
     write(files / "cand.jsonl", sides[0])

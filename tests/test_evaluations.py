@@ -294,7 +294,7 @@ def imported() -> Path:
         dict(
             one,
             workflow=dict(one["workflow"], version="2"),
-            status="error" if index % 9 == 0 else "success",
+            status="error" if index % 15 == 0 else "success",
         )
         for index, one in enumerate(runs(60))
     ]
@@ -322,7 +322,7 @@ def test_imported_runs_become_an_evaluation_that_verbs_take_by_name(
     assert (tmp_path / ".assay" / ".gitignore").read_text().splitlines()[1] == "*"
     listed = two("evals", "--json").json()
     assert [(one["name"], one["totals"]["passed"]) for one in listed["evaluations"]] == [
-        ("cand", 31),
+        ("cand", 56),
         ("base", 60),
     ]
     shown = two("evals")
@@ -381,7 +381,7 @@ def test_folders_with_the_names_of_evaluations_are_not_decided_on(two: Any, tmp_
         assert made.code == 0, made.err
     assert two("gate", "./cand", "--baseline", "./base").code == 0
     decided = two("gate", "cand", "--baseline", "base", "--json")
-    assert (decided.code, decided.json()["outcome"]) == (1, "reject"), decided.err
+    assert (decided.code, decided.json()["outcome"]) == (1, "hold"), decided.err
     assert two("report", "summary", "cand", "--json").json()["n"] == 60
 
 
@@ -410,7 +410,7 @@ def test_a_rejected_candidate_is_not_its_own_baseline_the_second_time(
     with pytest.raises(NotEnoughEvidence, match="of another version"):
         gate(str(tmp_path / "b.jsonl"), "latest~5", store=str(tmp_path / ".assay/ledger.db"))
     found = gate("again", "latest~1", store=str(tmp_path / ".assay/ledger.db"))
-    assert found.outcome == "reject"
+    assert found.outcome == "hold"
 
 
 def test_a_baseline_of_another_version_is_asked_for_where_there_is_none(
@@ -491,7 +491,7 @@ def test_an_evaluation_is_explained_with_its_worst_runs(two: Any) -> None:
 
 def test_our_own_grades_are_taken_where_runs_are(two: Any, tmp_path: Path) -> None:
     assert two("grade", "b.jsonl", "-o", "grades.json").code == 1
-    assert "31 passed, 4 failed" in two("grade", "grades.json").out
+    assert "56 passed, 4 failed" in two("grade", "grades.json").out
     assert (
         "Gate overall_status_success failed: the run ended with status 'error'."
         in two("explain", "grades.json", "--run", "r-9").out
@@ -706,7 +706,7 @@ def test_the_api_makes_lists_and_shows_evaluations(tmp_path: Path) -> None:
             "/decisions",
             {"candidate": {"evaluation": "latest"}, "baseline": {"evaluation": "one"}},
         )
-        assert decided.json()["decision"]["outcome"] == "reject"
+        assert decided.json()["decision"]["outcome"] == "not_enough_evidence"
         newest = api.get("/evaluations/latest").json()["record"]["id"]
         itself = api.post(
             "/decisions",
@@ -763,7 +763,9 @@ def test_a_decision_says_that_an_evaluation_was_graded_otherwise_when_it_was_sto
     assert decision["regraded"] == [said, said.replace("cand", "base", 1)]
     assert two("baseline", "set", "production", "base").code == 0
     named = two("gate", "cand", "--baseline", "production", "--profile", "rag@1", "--json").json()
-    assert named["regraded"][1].startswith("baseline production@1 was graded by profile code-repair@1")
+    assert named["regraded"][1].startswith(
+        "baseline production@1 was graded by profile code-repair@1"
+    )
     with chdir(tmp_path):
         for baseline, command in (("base", decision), ("production", named)):
             assert gate("cand", baseline, profile="rag@1").decision.regraded == command["regraded"]

@@ -180,7 +180,7 @@ def test_scores_that_were_edited_are_counted(tmp_path) -> None:
 def test_a_scorer_that_answers_in_words_can_not_be_ignored_by_a_gate(tmp_path, capsys) -> None:
     """`unsafe` on every sample would be promoted over `safe` by the other scorer alone."""
     for word in ("safe", "unsafe"):
-        rows = [sample(n, "C") for n in range(1, 41)]
+        rows = [sample(n, "C") for n in range(1, 61)]
         for row in rows:
             row["scores"]["safety"] = {"value": word}
         (tmp_path / f"{word}.json").write_text(json.dumps(log(*rows)))
@@ -193,7 +193,7 @@ def test_a_candidate_brings_no_scorer_with_other_options(tmp_path, capsys) -> No
     def written(name: str, *options: dict, **more) -> str:
         scorers = [{"name": "match", "options": {}}]
         scorers += [{"name": "model_graded_qa", "options": one} for one in options]
-        tree = log(*(sample(n, "C") for n in range(1, 41)))
+        tree = log(*(sample(n, "C") for n in range(1, 61)))
         tree["eval"] |= {"scorers": scorers, **more}
         (tmp_path / name).write_text(json.dumps(tree))
         return str(tmp_path / name)
@@ -208,8 +208,8 @@ def test_a_candidate_brings_no_scorer_with_other_options(tmp_path, capsys) -> No
         written("role.json", {"model": "openai/judge"}, **role),
         written("gone.json"),
     ):
-        assert assay(["gate", eased, "--baseline", old]) == 1
-        assert "lost the check scorer model_graded_qa with the options" in capsys.readouterr().out
+        assert assay(["gate", eased, "--baseline", old]) == 4
+        assert "checked for different things" in capsys.readouterr().out
 
 
 def test_errors_invalidated_samples_and_limits(tmp_path) -> None:

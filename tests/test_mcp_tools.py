@@ -42,7 +42,7 @@ def assay(folder: Path, *words: object) -> Result:
 
 
 def runs(version: int, n: int = N, **changes: Any) -> list[dict[str, Any]]:
-    """Version 1 passes; version 2 fails a gate in every eighth sample."""
+    """Version 1 passes; version 2 fails a gate in every fifteenth sample."""
     made = []
     for index in range(n):
         tree = run(
@@ -50,7 +50,7 @@ def runs(version: int, n: int = N, **changes: Any) -> list[dict[str, Any]]:
             workflow={"id": "faq", "version": str(version), "family": "code-repair"},
             dataset={"id": "tickets", "version": "1", "sample_id": f"s-{index}"},
             scores={"judge_quality": {"raw": 5 - index % 2}, "patch_similarity": {"raw": 0.9}},
-            status="error" if version == 2 and index % 8 == 0 else "success",
+            status="error" if version == 2 and index % 15 == 0 else "success",
             **changes,
         )
         made.append(tree)
@@ -226,14 +226,15 @@ def test_two_evaluations_are_compared_sample_by_sample(stocked: Path) -> None:
     assert f"{first['sample']}  now fails overall_status_success" in text
     rest, _ = good(stocked, "compare_evaluations", baseline="base", limit=3, offset=3)
     names = [row["sample"] for row in (*found["samples"], *rest["samples"])]
-    assert sorted(names) == ["tickets/s-0", "tickets/s-16", "tickets/s-24", "tickets/s-8"]
+    assert sorted(names) == ["tickets/s-0", "tickets/s-15", "tickets/s-30", "tickets/s-45"]
     back, _ = good(stocked, "compare_evaluations", candidate="base", baseline="cand", show="better")
     assert [row["fixed_gates"] for row in back["samples"]] == [["overall_status_success"]] * 4
 
 
 def test_samples_that_the_candidate_lost_are_named(stocked: Path) -> None:
     found, text = good(stocked, "compare_evaluations", candidate="faq-1-3", baseline="base")
-    assert (len(found["missing"]["candidate"]), found["missing"]["baseline"]) == (N - 1, [])
+    assert found["missing"]["baseline"] == []
+    assert len(found["missing"]["candidate"]) == min(N - 1, 50), "as many as an answer lists"
     assert f"missing     {N - 1} in the candidate: tickets/s-0" in text
 
 
@@ -327,7 +328,7 @@ def test_without_write_there_is_no_tool_that_writes(own: Path) -> None:
 
 def test_with_write_a_decision_and_a_baseline_are_stored(own: Path) -> None:
     found, text = good(own, "store_decision", write=True, baseline="base")
-    assert found["outcome"] == "reject"
+    assert found["outcome"] == "hold"
     assert any("record stored in" in note for note in found["notes"])
     with open_ledger(f"sqlite:///{own}/.assay/ledger.db", read_only=True) as ledger:
         assert ledger.count("decision").n == 1
@@ -584,7 +585,7 @@ def test_a_real_server_answers_a_real_client_and_its_own_tools_have_no_finding(
 
     listed, decided, checked = anyio.run(talk)
     assert [tool.name for tool in listed.tools] == list(offered(write=True, commands=True))
-    assert decided.structured_content["outcome"] == "reject"
+    assert decided.structured_content["outcome"] == "hold"
     assert not checked.is_error, checked.content[0].text
     assert [tool["name"] for tool in checked.structured_content["legibility"]["tools"]] == ["look"]
     assert "instructions-absent" in checked.content[0].text

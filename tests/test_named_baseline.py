@@ -634,7 +634,9 @@ def test_a_candidate_does_not_set_the_bar_of_a_stored_baseline(here: Run, kept_u
         assert "--profile, --rubric or --grading-policy" in refused.err
         rules = ("--profile", "rag-measured@1", "--grading-policy", "workflow@1")
         found = here(*gate, *rules, "--json")
-        assert not [note for note in found.json().get("regraded", ()) if note.startswith("baseline ")]
+        assert not [
+            note for note in found.json().get("regraded", ()) if note.startswith("baseline ")
+        ]
     one_of_two = here(*gate, "--profile", "retrieval@1")  # the policy is still the candidate's
     assert (one_of_two.code, "stored under policy workflow@1" in one_of_two.err) == (3, True)
     again = "assay baseline set production FILE --profile retrieval@1 --grading-policy"
@@ -710,14 +712,14 @@ def test_the_api_grades_evaluations_by_their_rules_and_no_baseline_by_the_candid
         bare = {"digests": [run["digest"] for run in evaluation(api, "base")["runs"]]}
         refused = decided({"evaluation": "own"}, bare)
         assert "the candidate own chose its profile, and the baseline is" in refused["detail"]
-        refused = decided({"evaluation": "judged"}, {"evaluation": "base"})
-        assert "the policy that graded these evaluations is not the same" in refused["detail"]
-        assert "with `grading_policy`" in refused["fix"]
+        own = decided({"evaluation": "judged"}, {"evaluation": "base"})["decision"]
+        assert own["policy"] == "release@1"
+        assert own["fingerprint"]["fields"]["policy"] == ["workflow@1"], "the baseline's"
         for baseline in (kept, {"evaluation": "base"}):
             found = decided({"evaluation": "same"}, baseline)["decision"]
             assert found["fingerprint"]["fields"]["profile"] == ["rag-measured@1"]
         chosen = decided({"evaluation": "own"}, kept, profile="retrieval@1")["decision"]
-        assert [note.split(" was graded by ")[0] for note in chosen["notes"][:2]] == [
+        assert [note.split(" was graded by ")[0] for note in chosen["regraded"]] == [
             "evaluation own",
             chosen["baseline"]["name"],
         ]

@@ -19,7 +19,7 @@ from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.release.sides import Side
 from assay.services.rehearse import Rehearsing, draw_repeats, rehearse
 from assay.views.documents import pretty
-from deciding import broken, side_of, system
+from deciding import broken, decided, side_of, system
 from documents import scorecard
 
 CHEAP = Rehearsing(releases=50)
@@ -141,6 +141,21 @@ def test_each_pair_of_repeats_is_as_likely_as_any_other() -> None:
         counts[mine, other] = counts.get((mine, other), 0) + 1
     assert len(counts) == 6
     assert all(850 < times < 1150 for times in counts.values())
+
+
+def test_the_promoted_share_is_right_on_average() -> None:
+    drawn = random.Random(8)
+    one, policy = system("llm", 60, drawn), rules()
+    limits = policy.limits._replace(margin=6.0)
+    true = rehearsed = 0.0
+    for number in range(40):
+        for _ in range(4):
+            true += decided(one, one, (1, 1), limits, drawn)[0] == "promote"
+        side = side_of(one, 3, drawn)
+        made = rehearse(side, policy._replace(limits=limits), Rehearsing(releases=4, seed=number))
+        rehearsed += 4 * promoted(made.same_version)
+    assert 0.2 < true / 160 < 0.9
+    assert rehearsed == pytest.approx(true, abs=20)
 
 
 def test_a_seed_gives_the_same_rehearsal_and_another_seed_another_one() -> None:

@@ -156,7 +156,8 @@ def test_a_declared_plan_counts_in_the_api_as_it_does_in_the_command(
     ).json()["decision"]
     assert (kept["plan"]["declared"], kept["plan"]["changed"]) == (True, [])
     fewer = lite.post(
-        "/decisions", {"candidate": ours[:5], "baseline": theirs[:5], "plan": plan, "slices": ["tag"]}
+        "/decisions",
+        {"candidate": ours[:5], "baseline": theirs[:5], "plan": plan, "slices": ["tag"]},
     ).json()["decision"]
     assert len(fewer["missing"]["candidate"]) == 7, (
         "a sample of the plan that is missing on both sides is missed"
@@ -192,9 +193,7 @@ def test_terms_and_odd_spellings_survive_the_replay_of_a_decision(
         one["latency_ms"] = float(one["latency_ms"])
     write(tmp_path / "candidate.jsonl", *(dict(reversed(one.items())) for one in ours))
     write(tmp_path / "baseline.jsonl", *theirs)
-    done = assay(
-        *GATE, "--slice", "tag", "--quarantine", "d/s-7", "--store", "--json"
-    )
+    done = assay(*GATE, "--slice", "tag", "--quarantine", "d/s-7", "--store", "--json")
     assert done.code == 4, done.err
     assert assay("ledger", "replay", newest(f"{tmp_path}/.assay/ledger.db", "decision")).code == 0
     write(

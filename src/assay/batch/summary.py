@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
@@ -42,9 +43,11 @@ from assay.records.summary import (
     value_interval,
 )
 from assay.release.summary import COVERAGE, NORMS, TOP
+from assay.stats.clusters import sampled_share
 from assay.stats.counts import QUANTILES, Counts
 from assay.stats.estimate import SCORES, Range, on_scale
 from assay.stats.intervals import Interval, student, wilson
+from assay.stats.means import estimate_counted_mean
 
 MAX_SLICES = 200
 """The most slices of one column: a longer table would be unreadable."""
@@ -62,17 +65,23 @@ _TYPES = {
 """The columns that a decision reads, and what the engines call their types; `run` has any."""
 _BINS = 10
 _SHARED = "runs share groups, over which a batch's summary has no interval"
+_REPEATED = "samples have repeats, over which a batch's summary has no interval of a criterion"
 
 
 # --- what makes an output trustworthy
 
 
-class _Groups(NamedTuple):
-    """The groups of a batch."""
+class _Samples(NamedTuple):
+    """The samples of a batch."""
 
-    groups: int
-    single: int
-    """Runs without a group."""
+    number: int
+    clusters: int
+    """Groups; a sample without one is its own."""
+
+    @property
+    def share_groups(self) -> bool:
+        """Whether two samples are of one group."""
+        return self.clusters < self.number
 
 
 class _Check:
@@ -84,8 +93,8 @@ class _Check:
         self.engine, self.query, self.side, self.name = engine, query, side, name
         self.plan, self.where = query.plan, where
 
-    def check(self) -> _Groups:
-        """Refuse a batch that can't be trusted, and count its groups."""
+    def check(self) -> _Samples:
+        """Refuse a batch that can't be trusted, and count its samples."""
         norms = {f"norm_{criterion.name}": _TYPES["score"] for criterion in self.plan.criteria}
         for column, types in (_TYPES | norms).items():
             own = self.side.columns.get(column)
@@ -193,7 +202,7 @@ class _Check:
                 "Number the repeats of a sample 1, 2, 3 where the rows are made.",
             )
 
-    def _check_samples(self) -> _Groups:
+    def _check_samples(self) -> _Samples:
         # without a column `attempt` no repeat has a number
         numbers = "COUNT(DISTINCT attempt)" if ATTEMPT in self.side.columns else "0"
         rows = ask(
@@ -201,12 +210,13 @@ class _Check:
             f"WITH runs AS ({self.query.runs(self.side)})"
             f" SELECT {count_if('m > 1 AND numbers < m')},"
             " MIN(CASE WHEN m > 1 AND numbers < m THEN sample END),"
-            f" {count_if('low <> high OR (grouped > 0 AND grouped < m)')}, COUNT(DISTINCT low),"
-            f" SUM(m - grouped) FROM (SELECT sample, COUNT(*) AS m, {numbers} AS numbers,"
+            f" {count_if('low <> high OR (grouped > 0 AND grouped < m)')}, COUNT(*),"
+            f" COUNT(DISTINCT low) + {count_if('low IS NULL')}"
+            f" FROM (SELECT sample, COUNT(*) AS m, {numbers} AS numbers,"
             " MIN(grp) AS low, MAX(grp) AS high, COUNT(grp) AS grouped"
             " FROM runs GROUP BY sample) AS samples",
         )
-        twice, example, regrouped, groups, single = rows[0]
+        twice, example, regrouped, samples, clusters = rows[0]
         if twice:
             more = f" and {twice - 1:,} more samples appear" if twice > 1 else " appears"
             raise InputError(
@@ -219,7 +229,7 @@ class _Check:
             )
         if regrouped:
             raise self._refused(f"the repeats of {regrouped:,} samples are in different groups.")
-        return _Groups(int(groups or 0), int(single or 0))
+        return _Samples(int(samples), int(clusters))
 
 
 # --- the summary
@@ -269,8 +279,8 @@ def summarise(
     engine: BatchEngine, query: BatchRunQuery, side: BatchView, *, where: str, name: str
 ) -> SummaryBlock:
     """The summary of a batch; refuses one that can't be trusted. `name` is what errors call it."""
-    groups = _Check(engine, query, side, where, name).check()
-    return _Sums(engine, query, side, groups).block()
+    samples = _Check(engine, query, side, where, name).check()
+    return _Sums(engine, query, side, samples).block()
 
 
 def _inconclusive_runs(query: BatchRunQuery) -> str:
@@ -281,10 +291,10 @@ def _inconclusive_runs(query: BatchRunQuery) -> str:
 
 class _Sums:
     def __init__(
-        self, engine: BatchEngine, query: BatchRunQuery, side: BatchView, groups: _Groups
+        self, engine: BatchEngine, query: BatchRunQuery, side: BatchView, samples: _Samples
     ) -> None:
         self.engine, self.query, self.side = engine, query, side
-        self.plan, self.groups = query.plan, groups
+        self.plan, self.samples = query.plan, samples
 
     def _rows(self, select: str) -> list[Any]:
         with_runs = f"WITH runs AS ({self.query.runs(self.side, 'grade', 'missing AS absent')})"
@@ -311,9 +321,11 @@ class _Sums:
         sizes = [*[n] * len(self.plan.gates), *(int(next(values)) for _ in has)]
         why = [(reason, int(next(values)), next(values)) for reason, _ in reasons]
         counted = [_norm_counts([next(values) for _ in names]) for names in norms]
-        shared = sum(self.groups) < n
+        repeated = self.samples.number < n
+        shared = self.samples.share_groups
         scores = Counts(0.01)
         scores.counts, norm_places = self._places(n)
+        means = self._means() if repeated else [None] * len(counted)
         coverage = {"scored": n - inconclusive, "inconclusive": inconclusive}
         top = [
             FailureReason(reason=reason, count=count, example=example)
@@ -324,25 +336,40 @@ class _Sums:
         return SummaryBlock(
             n=n,
             coverage={kind: coverage.get(kind, 0) for kind in COVERAGE},
-            pass_rate=value_interval(wilson(passed, n)),
-            weighted_score=_distribution(scores, SCORES, shared=shared),
+            pass_rate=value_interval(
+                sampled_share(self._by_sample("p")) if repeated else wilson(passed, n)
+            ),
+            weighted_score=_distribution(
+                scores,
+                SCORES,
+                shared=shared,
+                sums=self._by_sample("score") if repeated else None,
+            ),
             gates={
                 gate: GateSummary(
                     failed=times,
                     undetermined=lacking,
                     n=size,
-                    rate=value_interval(wilson(times, size)),
+                    rate=value_interval(
+                        sampled_share(
+                            self._by_sample(
+                                f"g{index}", "1" if index < len(self.plan.gates) else f"h{index}"
+                            )
+                        )
+                        if repeated
+                        else wilson(times, size)
+                    ),
                 )
-                for (_, gate), times, lacking, size in sorted(
+                for (index, gate), times, lacking, size in sorted(
                     zip(self.query.gates, failed, unknown, sizes, strict=True),
                     key=lambda item: item[0][1],
                 )
                 if size
             },
             criteria={
-                criterion.name: self._criterion(n, sums, at, shared)
-                for criterion, sums, at in sorted(
-                    zip(self.plan.criteria, counted, norm_places, strict=True),
+                criterion.name: self._criterion(n, sums, at, mean)
+                for criterion, sums, at, mean in sorted(
+                    zip(self.plan.criteria, counted, norm_places, means, strict=True),
                     key=lambda item: item[0].name,
                 )
             },
@@ -360,6 +387,28 @@ class _Sums:
             scoring_system=self.plan.scoring_system,
             grading_system=self.plan.grading_system,
         )
+
+    def _by_sample(self, value: str, runs: str = "1") -> Counter[tuple[int, int]]:
+        """Samples by their sum of a value and their number of runs."""
+        rows = self._rows(
+            f"SELECT v, m, COUNT(*) FROM (SELECT sample, SUM({value}) AS v, SUM({runs}) AS m"
+            " FROM runs GROUP BY sample) AS samples WHERE m > 0 GROUP BY v, m"
+        )
+        return Counter({(int(v), int(m)): int(times) for v, m, times in rows})
+
+    def _means(self) -> list[float | None]:
+        """The mean of each criterion's norm over samples."""
+        sums = [total(f"n{index}") for index in range(len(self.plan.criteria))]
+        named = ", ".join(f"{each} AS n{index}" for index, each in enumerate(sums))
+        rows = self._rows(
+            f"SELECT m, {', '.join(sums)} FROM (SELECT sample, COUNT(*) AS m, {named}"
+            " FROM runs GROUP BY sample) AS samples GROUP BY m"
+        )
+        whole = self.samples.number * NORM_ONE
+        return [
+            float(sum(Fraction(int(row[place]), int(row[0])) for row in rows) / whole)
+            for place in range(1, len(sums) + 1)
+        ]
 
     def _reasons(self) -> list[tuple[str, str]]:
         """Why runs fail, in words, and the condition of each."""
@@ -431,28 +480,44 @@ class _Sums:
         return scores, norms
 
     def _criterion(
-        self, n: int, sums: _NormCounts, at: Mapping[int, int], shared: bool
+        self, n: int, sums: _NormCounts, at: Mapping[int, int], mean: float | None
     ) -> CriterionSummary:
         counts = _EngineCounts((n, sums.total, sums.squares), sums.bins, at)
         return CriterionSummary(
             n=n,
-            **asdict(_distribution(counts, NORMS, shared=shared)),
+            **asdict(_distribution(counts, NORMS, shared=self.samples.share_groups, mean=mean)),
             histogram=counts.bins(),
             floor_failures=sums.floor_failures,
             missing=sums.missing,
         )
 
 
-def _distribution(counts: Counts, scale: Range, *, shared: bool) -> Distribution:
-    """Mean with interval, standard deviation and quantiles. Over runs that share groups there is
-    no interval.
+def _distribution(
+    counts: Counts,
+    scale: Range,
+    *,
+    shared: bool,
+    sums: Counter[tuple[int, int]] | None = None,
+    mean: float | None = None,
+) -> Distribution:
+    """Mean with interval, standard deviation and quantiles. Over samples that share groups there is
+    no interval. Where samples have repeats, either their `sums` and numbers of runs are known, or
+    only the `mean` over samples, without an interval.
     """
-    mean, sd = counts.mean(), counts.sd()
-    interval = (
-        Interval.unknown(mean, 0.95, "cluster-robust t", _SHARED)
-        if shared
-        else student(mean, sd or 0.0, counts.n)
-    )
+    sd = counts.sd()
+    if sums is not None:
+        values = Counter[float]()
+        for (value, runs), times in sums.items():
+            values[value / (runs * counts.scale)] += times
+        interval = estimate_counted_mean(values, believed=True).interval
+        interval = interval._replace(method=f"{interval.method}, over samples")
+        mean = interval.value
+    else:
+        interval = student(counts.mean(), sd or 0.0, counts.n)
+    if shared or (mean is not None and sums is None):
+        known = counts.mean() if mean is None else mean
+        reason = _SHARED if shared else _REPEATED
+        interval = Interval.unknown(known, 0.95, "cluster-robust t", reason)
     return Distribution(
         mean=value_interval(on_scale(interval, scale)),
         sd=sd,
@@ -486,7 +551,8 @@ def summarise_slices(
     valued = "FROM runs WHERE slice IS NOT NULL"
     sizes = ask(
         engine,
-        f"{runs} SELECT slice, COUNT(*), COUNT(DISTINCT grp), {count_if('grp IS NULL')} {valued}"
+        f"{runs} SELECT slice, COUNT(*), COUNT(DISTINCT sample), COUNT(DISTINCT grp)"
+        f" + COUNT(DISTINCT CASE WHEN grp IS NULL THEN sample END) {valued}"
         f" GROUP BY slice ORDER BY slice LIMIT {MAX_SLICES + 1}",
     )
     if len(sizes) > MAX_SLICES:
@@ -496,27 +562,45 @@ def summarise_slices(
             fix="Choose a column with few values, such as a language or a team.",
         )
     scores: dict[str, Counter[int]] = {}
-    passed, inconclusive = Counter[str](), Counter[str]()
+    inconclusive = Counter[str]()
     rows = ask(
         engine,
-        f"{runs} SELECT slice, score, COUNT(*), {total('p')},"
-        f" {_inconclusive_runs(query)} {valued} GROUP BY slice, score",
+        f"{runs} SELECT slice, score, COUNT(*), {_inconclusive_runs(query)} {valued}"
+        " GROUP BY slice, score",
     )
-    for value, score, times, passes, absent in rows:
+    for value, score, times, absent in rows:
         scores.setdefault(value, Counter())[int(score)] = int(times)
-        passed[value] += int(passes)
         inconclusive[value] += int(absent)
+    passed, sums = (
+        _by_slice(
+            engine,
+            f"{runs}, samples AS (SELECT slice, sample, SUM({column}) AS v, COUNT(*) AS m {valued}"
+            " GROUP BY slice, sample)",
+        )
+        for column in ("p", "score")
+    )
     slices = {}
-    for value, size, groups, single in sizes:
+    for value, size, samples, clusters in sizes:
         counts = Counts(0.01)
         counts.counts = scores[value]
         coverage = {"scored": size - inconclusive[value], "inconclusive": inconclusive[value]}
-        # within one group the runs are independent draws
-        shared = column != GROUP and groups + single < size
+        # within one group the samples are independent draws
+        shared = column != GROUP and clusters < samples
         slices[value] = SliceSummary(
             n=size,
             coverage={kind: coverage.get(kind, 0) for kind in COVERAGE},
-            pass_rate=value_interval(wilson(passed[value], size)),
-            weighted_score=_distribution(counts, SCORES, shared=shared),
+            pass_rate=value_interval(sampled_share(passed[value])),
+            weighted_score=_distribution(
+                counts, SCORES, shared=shared, sums=sums[value] if samples < size else None
+            ),
         )
     return slices
+
+
+def _by_slice(engine: BatchEngine, samples: str) -> dict[str, Counter[tuple[int, int]]]:
+    """The samples of each slice by their sum of a value and their number of runs."""
+    rows = ask(engine, f"{samples} SELECT slice, v, m, COUNT(*) FROM samples GROUP BY slice, v, m")
+    found: dict[str, Counter[tuple[int, int]]] = {}
+    for value, v, m, times in rows:
+        found.setdefault(value, Counter())[int(v), int(m)] = int(times)
+    return found

@@ -152,9 +152,7 @@ def _decide(
     named = named_samples(options, decision, candidate, baseline, grader)
     importer = importer_of(candidate) if candidate.side.imported else ""
     workflow = next(iter(candidate.side.versions), "")
-    return Decided(
-        decision, judged, compared, named, pairs, importer, workflow, asked.fresh
-    )
+    return Decided(decision, judged, compared, named, pairs, importer, workflow, asked.fresh)
 
 
 def asked_of(options: Options, terms: Asked | None = None) -> Asked:

@@ -99,6 +99,7 @@ def evidence_of(graded: Graded) -> Evidence:
             contract_of_evidence(run).digest(),
             content_of(run),
             IMPORTED in run.metadata,
+            run.unchecked,
             title_of(run.metadata),
         )
     # a grade doesn't say what its run was asked

@@ -24,6 +24,14 @@ from assay.records.schema_weight import without_notes
 _encode = msgspec.json.Encoder(order="sorted", decimal_format="string").encode
 
 
+def _accepts_all(schema: Any) -> bool:
+    """Whether a schema accepts all outputs, which are always an object."""
+    if isinstance(schema, dict):
+        required, kind = schema.get("required", []), schema.get("type", "object")
+        return required == [] and kind == "object" and schema.keys() <= {"required", "type"}
+    return schema is True
+
+
 class Fixed(NamedTuple):
     """How others came to their verdicts."""
 
@@ -69,10 +77,13 @@ class RunContract(NamedTuple):
         ]
 
     def _as_stated(self) -> RunContract:
-        """Without the steps that are critical, as a step is by default: which of them there were is
-        what happened.
+        """Without what asks nothing: a schema that accepts all outputs, and the steps that are
+        critical, as a step is by default: which of them there were is what happened.
         """
-        return self._replace(steps=tuple(step for step in self.steps if not step[1]))
+        return self._replace(
+            output_schema=None if _accepts_all(self.output_schema) else self.output_schema,
+            steps=tuple(step for step in self.steps if not step[1]),
+        )
 
 
 WORDS = {
@@ -106,7 +117,7 @@ def contract_of(run: Run) -> RunContract:
     return RunContract(
         _sorted(run.required_inputs),
         _sorted(run.required_outputs),
-        _schema(run.output_schema),
+        without_notes(run.output_schema),
         _expected(run),
         _sorted(run.forbidden_tools),
         None
@@ -127,16 +138,6 @@ def contract_of(run: Run) -> RunContract:
 
 def _sorted(names: Iterable[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(sorted(set(names)))
-
-
-def _schema(stated: Any) -> Any:
-    """The schema; None if it accepts all outputs, which are always an object."""
-    plain = without_notes(stated)
-    if isinstance(plain, dict):
-        required, kind = plain.get("required", []), plain.get("type", "object")
-        is_open = required == [] and kind == "object" and plain.keys() <= {"required", "type"}
-        return None if is_open else plain
-    return None if plain is True else plain
 
 
 def _expected(run: Run) -> Any:

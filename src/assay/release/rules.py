@@ -221,7 +221,14 @@ def _lacking(pair: Pair) -> dict[str, Callable[[Attempt], bool]]:
     for check in sorted({check for check in pair.checks if check.kind == "gate"}):
         if any(check not in run.judged for run in ran):
             lacking[str(check)] = partial(_judges, check)
-    for check in sorted({check for run in ran for check in run.unjudged}):
+    unjudged = {check for run in ran for check in run.unjudged}
+    unjudged |= {
+        check
+        for other in pair.baseline.attempts
+        for check in other.unjudged
+        if any(check not in run.judged for run in ran)
+    }
+    for check in sorted(unjudged):
         # where the baseline has no verdict either, fresh runs may not bring one
         lacking.setdefault(str(check), lambda run: True)
     for name in sorted(pair.criteria):

@@ -72,6 +72,8 @@ class Evidence(NamedTuple):
     """The digest of what was asked of it; None where that is not known."""
     content: SampleContent | None = None
     imported: bool = False
+    unchecked: bool = False
+    """Whether another tool passed it without checking anything."""
     title: str = ""
     """What the tool that made the sample calls it."""
 
@@ -100,6 +102,8 @@ class Sample(NamedTuple):
     contracts: frozenset[bytes | None]
     contents: frozenset[SampleContent | None]
     behaviours: tuple[bytes, ...]
+    unchecked: bool = False
+    """Whether another tool passed all of its runs without checking anything."""
     title: str = ""
     """What the tool that made it calls it, if its id says nothing."""
 
@@ -412,6 +416,7 @@ class SideBuilder:
             shared.same(frozenset((evidence.contract,))),
             frozenset((evidence.content,)),
             (evidence.behaviour,),
+            evidence.unchecked,
             evidence.title,
         )
 
@@ -465,6 +470,7 @@ class SideBuilder:
             contracts=known.contracts | new.contracts,
             contents=known.contents | new.contents,
             behaviours=behaviours,
+            unchecked=known.unchecked and new.unchecked,
             title=known.title or new.title,
         )
 

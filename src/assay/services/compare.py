@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from assay.archive.evaluation_choice import ToolProfile, refuse_other_scale
-from assay.errors import InputError, UsageError, few
+from assay.errors import InputError, UsageError, count, few
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.given_grades import grades_of
@@ -146,8 +146,8 @@ def compare(
 ) -> Decision:
     """The decision on two sides."""
     ours, theirs = candidate.side, baseline.side
-    check_origins(asked_for.candidate, asked_for.baseline, rules, now=asked_for.now)
     refuse_itself(asked_for.candidate.named, ours, theirs)
+    check_origins(asked_for.candidate, asked_for.baseline, rules, now=asked_for.now)
     if asked_for.made is not None:
         name = asked_for.candidate.name or "the candidate"
         refuse_other_scale(name, candidate.documents(), asked_for.made)
@@ -192,6 +192,7 @@ def compare(
         undeclared(theirs),
         group_note(theirs.samples),
         _unshared(ours, theirs),
+        _unchecked_note(ours, theirs),
         *asked_for.notes,
     )
     return decide(
@@ -422,6 +423,25 @@ def _unshared(ours: Side, theirs: Side) -> str | None:
     return "the two sides share no sample; evaluate both on the same samples"
 
 
+def unchecked_samples(ours: Side, theirs: Side) -> list[str]:
+    """The samples that another tool passed on both sides without checking anything: they show
+    nothing, and enter no rule.
+    """
+    return [
+        name
+        for name, sample in theirs.samples.items()
+        if sample.unchecked and name in ours.samples and ours.samples[name].unchecked
+    ]
+
+
+def _unchecked_note(ours: Side, theirs: Side) -> str | None:
+    n = len(theirs.samples)
+    checked = n - len(unchecked_samples(ours, theirs))
+    if checked == n:
+        return None
+    return f"{checked:,} of {count(n, 'sample')} were checked; the others enter no rule"
+
+
 def _policy_note(rules: ReleaseRules) -> str:
     """A note if the release policy is not a published one and allows more than the default: it may
     come with the candidate.
@@ -492,6 +512,7 @@ def _paired(
     differs, the pairs under that too.
     """
     ours, theirs = aligned.candidate, aligned.baseline
+    left_out = {*left_out, *unchecked_samples(ours, theirs)}
     made = [None if one is None else one.side for one in fresh]
     incomparable: dict[str, str] = {}
     for name, before in theirs.samples.items():
@@ -560,9 +581,7 @@ def turns_of(candidate: Side | None, baseline: Side | None) -> dict[str, list[Tu
             if side is not None and name in side.samples
             for number in side.samples[name].numbers
         )
-        turns[name] = [
-            Turn(*(runs.get(number) for runs in sides)) for number in range(1, last + 1)
-        ]
+        turns[name] = [Turn(*(runs.get(number) for runs in sides)) for number in range(1, last + 1)]
     return turns
 
 
