@@ -248,7 +248,10 @@ def _has_all(pair: Pair) -> bool:
         and not pair.candidate.lost
         and all(
             not (run.errored or run.unjudged or run.gaps)
-            and all(run.judged >= known.judged and run.criteria == known.criteria for known in bar)
+            and all(
+                not known.unjudged and run.judged >= known.judged and run.criteria == known.criteria
+                for known in bar
+            )
             for run in runs
         )
     )
