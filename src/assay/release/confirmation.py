@@ -93,7 +93,8 @@ def _agrees_with_itself(pairs: Sequence[Pair]) -> bool:
 
 def settled(suspect: Suspect, turns: Sequence[Turn], *, needed: int) -> Suspect:
     """The suspect with what its fresh runs say. A run of the candidate that was lost, or doesn't
-    answer the check, counts as failed; one of the baseline is no turn, whatever the candidate did.
+    answer the check, counts as failed; one of the baseline voids the turn, whatever the candidate
+    did.
     """
     failing, failed_again, void = fails(suspect.check), 0, 0
     for count, turn in enumerate(turns, 1):

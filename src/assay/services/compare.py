@@ -216,8 +216,7 @@ def check_origins(
     candidate: Origin, baseline: Origin, rules: ReleaseRules, *, now: datetime | None = None
 ) -> None:
     """Refuse a comparison of one record with itself, a graded exam, and a baseline that is too old
-    for the policy, from the future or without a date. What comes from a file has no date of its
-    own.
+    for the policy, from the future or without a date. A file has the date that its runs state.
     """
     if candidate.digest and candidate.digest == baseline.digest:
         raise InputError(
