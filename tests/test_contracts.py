@@ -325,7 +325,7 @@ def test_tests_that_the_candidate_left_out_fail(
 @pytest.mark.parametrize("worse", [False, True])
 def test_verdicts_on_something_else_are_not_compared(changes: dict[str, Any], worse: bool) -> None:
     """Neither rejected nor promoted: it says what to do."""
-    checked = {"checks": {"metric faithfulness": 0.5}, "testing": "sha256:one"}
+    checked: dict[str, Any] = {"checks": {"metric faithfulness": 0.5}, "testing": "sha256:one"}
     did = {"status": "failed"} if worse else {}
     found = decide(runs({**changes, **did}, places=9, **checked), runs(checked))
     complete = rule(found, "complete")
@@ -338,7 +338,7 @@ def test_verdicts_on_something_else_are_not_compared(changes: dict[str, Any], wo
 
 
 def test_fresh_runs_that_another_tool_checked_for_less_clear_nothing() -> None:
-    checked = {"checks": {"metric faithfulness": 0.5}}
+    checked: dict[str, Any] = {"checks": {"metric faithfulness": 0.5}}
     candidate = runs({"status": "failed"}, places=1, **checked)
     fresh = [
         {**runs({"checks": {}})[0], "run_id": f"f-{attempt}", "attempt": attempt}

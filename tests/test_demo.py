@@ -238,10 +238,30 @@ def test_the_demo_replays_a_recorded_judge_without_asking_it_and_decides_a_relea
     assert card["usage"]["cached"] == 48
     assert card["admission"]["may_gate"] is False
     assert card["biases"]["position"]["lost"] == 0
-    assert [decision["outcome"] for decision in found["decisions"]] == ["reject", "promote"]
+    assert [decision["outcome"] for decision in found["decisions"]] == ["hold", "promote"]
     assert found["decisions"][0]["comparison"]["superior"] is True, (
         "better on average, and still not to ship"
     )
+
+
+def test_the_demo_promotes_a_noisy_bot_and_rejects_a_broken_one_after_fresh_runs(
+    demo: Any, again: Any
+) -> None:
+    noise = again[0].json()["noise"]
+    same, broken = noise["same"], noise["next"]
+    assert (same["decision"]["outcome"], broken["decision"]["outcome"]) == ("promote", "reject")
+    verdicts = [
+        {(one["sample"].rpartition("/")[2], one["verdict"]) for one in suspects}
+        for suspects in (made["decision"]["confirmation"]["suspects"] for made in noise.values())
+    ]
+    assert {verdict for _, verdict in verdicts[0]} <= {"flaky", "baseline_fails_too"}
+    assert len(verdicts[0]) > 1, "it shows noise that is cleared"
+    assert ("q-04", "confirmed") in verdicts[1]
+    for made in (same, broken):
+        assert made["fresh_runs"] == sum(made["decision"]["confirmation"]["runs"].values())
+        assert f"After {made['fresh_runs']} fresh runs of both versions" in demo[0].out
+    decided = json.loads((demo[1] / "decisions.json").read_text())["decisions"]
+    assert decided == [same["decision"], broken["decision"], *again[0].json()["decisions"]]
 
 
 def _table(text: str) -> dict[str, list[str]]:

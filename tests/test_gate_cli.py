@@ -397,21 +397,21 @@ def test_a_file_that_is_swapped_before_it_is_read_again_is_refused(
 def test_a_stored_baseline_that_is_swapped_after_it_was_found_is_refused(
     assay: Any, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from assay.cli import gate_sides
+    from assay.archive import named_baselines
     from assay.cli.main import run as command
 
     assert assay("baseline", "set", "production", "base.jsonl").code == 0
     found = attested(assay, files, "better.jsonl", baseline="production")
     assert [one["name"] for one in found["predicate"]["assay:baseline"]] == ["production@1"]
     monkeypatch.chdir(files)
-    real = gate_sides.find_named
+    real = named_baselines.find_named
 
     def swapping(*args: Any) -> Any:
         stored = real(*args)
         Path(stored.stored.path).write_text((files / "worse.jsonl").read_text())
         return stored
 
-    monkeypatch.setattr(gate_sides, "find_named", swapping)
+    monkeypatch.setattr("assay.cli.gate_sides.find_named", swapping)
     assert command(["gate", "better.jsonl", "--baseline", "production"]) == 3
 
 

@@ -6,6 +6,8 @@ import json
 import os
 import shlex
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +74,10 @@ def test_result_files_are_named_with_the_command_that_imports_them(
     assert done["next"][0] == "assay import spans.json"
 
 
-def test_a_folder_with_results_alone_gets_a_gate_on_them(tmp_path: Path, assay: Any) -> None:
+@pytest.mark.parametrize("policy", ["regression@1", "release@1"])
+def test_a_folder_with_results_alone_gets_a_gate_on_them(
+    policy: str, tmp_path: Path, assay: Any
+) -> None:
     rows = "".join(f"q {n}?,a {n},1\n" for n in range(60))
     (tmp_path / "last week.csv").write_text(f"question,answer,correct\n{rows}")
     (tmp_path / "${{ x }}.csv").write_text(f"question,answer,correct\n{rows}")
@@ -81,16 +86,78 @@ def test_a_folder_with_results_alone_gets_a_gate_on_them(tmp_path: Path, assay: 
     job = read_yaml(str(tmp_path / CI_FILE)).tree["jobs"]["assay"]["steps"]
     assert job[-2]["run"] == "exit 1", "an evaluation that nobody has written must not pass"
     gate = job[-1]["run"].splitlines()[-1]
-    assert gate == "assay gate 'last week.csv' $TRUST --baseline production --step-summary"
+    assert gate == (
+        "assay gate 'last week.csv' $TRUST --baseline production --release-policy \"$POLICY\""
+        " --step-summary"
+    )
     gate = gate.replace("$TRUST ", "")  # as in a fork's pull request
+    gate = gate.replace('"$POLICY"', policy)
     for command in done["next"]:
         assert assay(*shlex.split(command)[1:]).code == 0, command
     assert assay(*shlex.split(gate)[1:-1]).code == 0
     (tmp_path / "last week.csv").write_text(f"question,answer,correct\n{rows[:-2]}0\n")
+    noise = assay(*shlex.split(gate)[1:-1]).code
+    assert noise == (1 if policy == "release@1" else 0), "one failure more may be noise"
+    worse = rows.replace(",1\n", ",0\n", 12)
+    (tmp_path / "last week.csv").write_text(f"question,answer,correct\n{worse}")
     assert assay(*shlex.split(gate)[1:-1]).code == 1
     (tmp_path / "assay.yaml").unlink()
     (tmp_path / "samples.jsonl").touch()
     assert assay("init", "--json").json()["next"] == ["assay run"]
+
+
+def test_the_job_asks_less_of_a_pull_request_than_of_a_release(tmp_path: Path, assay: Any) -> None:
+    (tmp_path / "bot.py").write_text("def answer(question): return 'It is Oslo.'\n")
+    assert assay("init").code == 0
+    step = read_yaml(str(tmp_path / CI_FILE)).tree["jobs"]["assay"]["steps"][-1]
+    released = (
+        "github.ref_type == 'tag' || github.ref_name == github.event.repository.default_branch"
+    )
+    assert step["env"]["POLICY"] == f"${{{{ ({released}) && 'release@1' || 'regression@1' }}}}"
+    assert '--release-policy "$POLICY"' in step["run"]
+    why = (tmp_path / CI_FILE).read_text()
+    assert "unless it is shown to be worse" in why
+    assert "must be shown not to be worse" in why
+    for policy in ("release@1", "regression@1"):
+        assert assay("library", "show", "policies", policy).code == 0
+
+
+@pytest.mark.campaign
+def test_the_job_confirms_what_seems_to_fail_newly_on_the_version_of_the_baseline(
+    tmp_path: Path, assay: Any, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    remote, here = tmp_path, tmp_path_factory.mktemp("clone") / "here"
+    bot = "def answer(question):\n    return 'It is ' + ('Oslo' if WRONG in question else 'Rome')\n"
+    (remote / "bot.py").write_text(bot.replace("WRONG", "''"))
+    assert assay("init").code == 0
+    rows = [{"id": n, "question": f"City {n}?", "expected": {"answer": "Oslo"}} for n in range(60)]
+    (remote / "samples.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+    assert assay("run", "--name", "first").code == 0
+    assert assay("baseline", "set", "production", "first").code == 0
+    for words in (["init", "-qb", "main"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True, cwd=remote)
+    subprocess.run([*git, "clone", "-q", remote, here], check=True)
+    job = read_yaml(str(here / CI_FILE)).tree["jobs"]["assay"]["steps"][-1]["run"]
+    tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    given = {"TARGET": "main", "TRUST": "", "GITHUB_STEP_SUMMARY": str(here / "summary.md")}
+    for wrong, policy, code in (
+        ("''", "release@1", 0),
+        ("'?'", "regression@1", 0),
+        ("'0'", "regression@1", 1),
+    ):
+        (here / "bot.py").write_text(bot.replace("WRONG", wrong))
+        shutil.rmtree(here / "assay-runs", ignore_errors=True)
+        done = subprocess.run(
+            ["bash", "-ec", job],
+            cwd=here,
+            env={**os.environ, **given, "PATH": tools, "POLICY": policy},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+    assert "newly fails" in done.stdout
 
 
 def test_functions_named_like_a_bot_come_first(tmp_path: Path) -> None:
@@ -233,8 +300,8 @@ def test_init_without_anything_writes_a_project_to_fill_in(tmp_path: Path, assay
 
 @pytest.mark.parametrize(
     "name",
-    # README.md shows the commands of `rag`, and test_blocks.py runs them
-    [pytest.param(name, marks=[pytest.mark.campaign] * (name == "rag")) for name in EXAMPLES],
+    # README.md shows the commands of `noisy`, and test_blocks.py runs them
+    [pytest.param(name, marks=[pytest.mark.campaign] * (name == "noisy")) for name in EXAMPLES],
 )
 def test_an_example_runs_to_a_pass_and_its_worse_version_is_stopped(
     name: str, tmp_path: Path, assay: Any
@@ -258,6 +325,7 @@ def test_an_example_runs_to_a_pass_and_its_worse_version_is_stopped(
         codes
         == {
             "rag": [0, 1, 1],
+            "noisy": [1, 1, 0, 1, 1],
             "agent": [0, 1, 1],
             "code-repair": [0, 1, 1],
             "mcp": [0, 0, 0, 0, 0, 0, 1],

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
+from assay.cli import demo_noise, demo_run
 from assay.cli import demo_parts as parts
-from assay.cli import demo_run
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
 from assay.errors import InputError, count
@@ -54,6 +54,8 @@ STORIES = {
     "tool-use": "Tool use: an agent books and rebooks travel",
     "scorecards": "Bare scorecards: scores a team took with its own scripts",
 }
+NOW = "2026-11-15T10:00:00Z"
+"""The clock of what runs in the demo."""
 SUBTITLE = "Twelve bundled runs from four families of AI workflows, and three bare scorecards"
 
 
@@ -82,6 +84,7 @@ def run(options: Options) -> int:
         os.path.join(EXAMPLES, "judge"), now=datetime(2026, 11, 15, 10, 0, tzinfo=UTC)
     )
     decisions = parts.decided(os.path.join(EXAMPLES, "release"))
+    noisy = demo_noise.decided(os.path.join(EXAMPLES, "projects", "noisy"), now=NOW)
     imported = parts.imported(os.path.join(EXAMPLES, "results", "promptfoo.csv"))
     judge = read_card(card)
     files = {
@@ -95,14 +98,14 @@ def run(options: Options) -> int:
         **({"tool-reports.json": document_bytes({"reports": tools})} if tools else {}),
         "exam.json": document_bytes({**plain(exam), "gate": plain(gate)}),
         "judge.html": judge_page(judge).encode(),
-        "decisions.json": pretty({"decisions": decisions}),
+        "decisions.json": pretty({"decisions": [*(one.decision for one in noisy), *decisions]}),
     }
     for name, data in files.items():
         write_file(os.path.join(options.out, name), data)
     repairs = demo_run.repaired(
         os.path.join(EXAMPLES, "repair"),
         os.path.join(options.out, "repair"),
-        now="2026-11-15T10:00:00Z",
+        now=NOW,
     )
     written = [*(os.path.join(options.out, name) for name in files), repairs["grades"]]
     document = {
@@ -114,6 +117,7 @@ def run(options: Options) -> int:
         "tools": tools,
         "exam": {**plain(exam), "gate": plain(gate)},
         "decisions": decisions,
+        "noise": demo_noise.document_of(noisy),
         "imported": imported,
         "repairs": repairs,
         "judge": card,
@@ -124,6 +128,7 @@ def run(options: Options) -> int:
         _tool_lines(tools),
         _exam_lines(exam, gate),
         parts.judge_lines(judge),
+        demo_noise.lines(noisy),
         parts.decision_lines(decisions),
         parts.import_lines(imported),
         demo_run.repair_lines(repairs),

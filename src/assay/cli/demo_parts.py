@@ -1,8 +1,9 @@
 """Three parts of the demo: a judge with its card, two decisions, and another tool's results.
 
 The judge is a real small model that was audited once, its replies kept in a journal; asking again
-costs nothing and needs no server. Of the two candidates one is better on average but must not ship,
-and a fixed one may. The results are a file of promptfoo, graded as it is.
+costs nothing and needs no server. Of the two candidates one is better on average, but held until
+fresh runs show whether two samples newly fail; a fixed one may ship. The results are a file of
+promptfoo, graded as it is.
 """
 
 from __future__ import annotations
@@ -118,12 +119,17 @@ def decided(folder: str) -> list[Decision]:
 
 def decision_lines(decisions: list[Decision]) -> Iterator[str]:
     """Both decisions in a few lines."""
-    yield opt.paint("\nMay this version replace that one?", "bold")
+    yield opt.paint(
+        "\nMay this version replace that one? (scores a team took, one run of each ticket)", "bold"
+    )
     for story, document in zip(STORIES.values(), decisions, strict=True):
         style = "green" if document.outcome == "promote" else "red"
         yield opt.paint(f"  {outcome_word(document).upper()}  {story}", style)
+        held = [rule.id for rule in document.rules if rule.holds]
         for rule in document.rules:
-            yield f"       {rule_word(rule):<12} {rule.id}: {rule.reason}"
+            if rule.holds is not True:
+                yield f"       {rule_word(rule):<6} {rule.id}: {rule.reason}"
+        yield f"       holds  {', '.join(held)}"
         yield from (f"       {line}" for line in document.would_change)
     first = decisions[0]
     yield f"  policy {first.policy} · {first.scoring_system} · {first.grading_system}"

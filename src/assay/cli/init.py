@@ -35,14 +35,14 @@ _GRADE = (
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "rag": _RUN,
     "noisy": (
-        "assay run --repeat 3 --name current",
-        "assay run same --name same",
+        "assay run --repeat 5 --name current",
+        "assay run same --repeat 2 --name same",
         "assay gate same --baseline current --confirm",
-        "assay run next --name next",
+        "assay run next --repeat 2 --name next",
         "assay gate next --baseline current --confirm",
     ),
     "agent": _RUN,
-    "code-repair": _RUN,
+    "code-repair": (*_RUN[:2], f"{_RUN[2]} --confirm"),
     "mcp": _GRADE,
     "exam": ("assay exam grade exam.yaml", "assay exam gate result.json"),
 }
@@ -184,7 +184,9 @@ def _lines(document: Mapping[str, Any]) -> list[str]:
     lines += [f"kept    {path}, which already exists" for path in document["left"]]
     if SAMPLES in document["wrote"] and "chosen" in document:
         lines.append(f"edit    {SAMPLES}: what to ask, and what a right answer contains")
-        lines.append("        (three samples are a start; `assay gate` needs at least 30)")
+        lines.append(
+            "        (three samples are a start; `assay gate` needs at least 46 to promote)"
+        )
         if tables := ", ".join(document["tables"][:3]):
             lines.append(f"or use  {tables}: say which column is which at `dataset` in assay.yaml")
     if subjects and subjects[0]["kind"] == "http" and "assay.yaml" in document["wrote"]:
@@ -245,7 +247,10 @@ profile:
       measure: latency
 
 baseline: production         # what `assay gate` compares with, once you have stored it:
-                             # `assay baseline set production latest`
+                             # `assay run --repeat 5`, then `assay baseline set production latest`.
+                             # Repeats show how far two runs of the same version differ.
+# release: {{policy: regression@1}}    # promote unless shown to be worse; the default, release@1,
+                                     # promotes what is shown not to be worse
 # limits: {{timeout_s: 60, retries: 1, concurrency: 8}}
 """
 _RESULTS = "baseline: production         # what `assay gate FILE` compares with\n"
@@ -281,20 +286,28 @@ jobs:
         ${{{{ (github.event_name == 'push' || github.event.pull_request.head.repo.full_name
         == github.repository) && '--trust' || '' }}}}
     steps:
-      - uses: actions/checkout@v4
+      - uses: actions/checkout@v4{history}
       - uses: actions/setup-python@v5
         with: {{python-version: "3.11"}}
       - run: {install}    # add what your code needs, such as -r requirements.txt
 """
+_HISTORY = "\n        with: {fetch-depth: 0}     # to run the version of the baseline again"
 _CI_TOOLS = (
     "      - run: assay tools check $TRUST    # the exit code is the gate: only 0 opens it\n"
 )
 _CI_GATE = """\
       - name: Gate                 # only exit code 0 passes
-        env: {TARGET: "${{ github.base_ref || github.event.repository.default_branch }}"}
+        env:
+          TARGET: "${{ github.base_ref || github.event.repository.default_branch }}"
+          # A change may be merged unless it is shown to be worse (regression@1): that takes few
+          # runs. What you release, the main branch and tags, must be shown not to be worse
+          # (release@1): that takes more, and `assay gate --plan` prints how many.
+          POLICY: >-
+            ${{ (github.ref_type == 'tag' || github.ref_name ==
+            github.event.repository.default_branch) && 'release@1' || 'regression@1' }}
         run: |
           rm -rf .assay            # the baseline comes from the target branch
-          git fetch --quiet --depth=1 origin "$TARGET"
+          git fetch --quiet origin "$TARGET"
 """
 _CI_RUN = f"""{_CI_GATE}\
           if [ -z "$(git ls-tree FETCH_HEAD .assay/baselines/production.json)" ]; then
@@ -302,7 +315,10 @@ _CI_RUN = f"""{_CI_GATE}\
           else
             git checkout --quiet FETCH_HEAD -- .assay/baselines
             assay run $TRUST --name candidate || test $? -eq 1    # the gate decides
-            assay gate candidate $TRUST --baseline production --step-summary
+            # what seems to fail newly runs again, on both versions: it may be noise
+            commit=$(git log -1 --format=%H FETCH_HEAD -- .assay/baselines/production.json)
+            assay gate candidate $TRUST --baseline production --release-policy "$POLICY" \\
+              --confirm --baseline-commit "$commit" --step-summary
           fi
 """
 
@@ -310,7 +326,7 @@ _CI_RESULTS = f"""\
       - run: exit 1                # edit it: run your evaluation, which writes RESULTS
 {_CI_GATE}\
           git checkout --quiet FETCH_HEAD -- .assay/baselines    # commit them there first
-          assay gate RESULTS $TRUST --baseline production --step-summary
+          assay gate RESULTS $TRUST --baseline production --release-policy "$POLICY" --step-summary
 """
 
 
@@ -332,7 +348,7 @@ def files_for(subject: Gradable | None, project: str, data: str | None = None) -
         config = head + _TOOLS.format(why=subject.why, command=json.dumps(subject.target))
         return {
             "assay.yaml": config,
-            CI_FILE: _CI.format(install=install_command("mcp")) + _CI_TOOLS,
+            CI_FILE: _CI.format(install=install_command("mcp"), history="") + _CI_TOOLS,
         }
     gradable = subject or _missing()
     made: dict[str, str] = {}
@@ -380,13 +396,15 @@ def files_for(subject: Gradable | None, project: str, data: str | None = None) -
         "assay.yaml": config,
         **made,
         **({} if data else {SAMPLES: "".join(f"{json.dumps(sample)}\n" for sample in samples)}),
-        CI_FILE: _CI.format(install=install) + _CI_RUN,
+        CI_FILE: _CI.format(install=install, history=_HISTORY) + _CI_RUN,
     }
 
 
 def result_files(results: str, project: str) -> dict[str, str]:
     """The files for a folder with another tool's results."""
-    job = _CI.format(install=install_command()) + _CI_RESULTS.replace("RESULTS", results)
+    job = _CI.format(install=install_command(), history="") + _CI_RESULTS.replace(
+        "RESULTS", results
+    )
     return {"assay.yaml": _HEAD.format(project=project) + _RESULTS, CI_FILE: job}
 
 

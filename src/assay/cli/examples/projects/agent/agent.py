@@ -6,7 +6,18 @@ reports through `record`: steps, calls and handoffs.
 
 import re
 
-HOURS = {'library': {'opens': '9:00', 'closes': '18:00'}, 'harbour office': {'opens': '7:30', 'closes': '15:30'}, 'museum': {'opens': '11:00', 'closes': '17:00'}, 'pool': {'opens': '6:30', 'closes': '21:00'}, 'town hall': {'opens': '8:00', 'closes': '16:00'}, 'archive': {'opens': '10:00', 'closes': '14:00'}}
+HOURS = {
+    "library": {"opens": "9:00", "closes": "18:00"},
+    "harbour office": {"opens": "7:30", "closes": "15:30"},
+    "museum": {"opens": "11:00", "closes": "17:00"},
+    "pool": {"opens": "6:30", "closes": "21:00"},
+    "town hall": {"opens": "8:00", "closes": "16:00"},
+    "archive": {"opens": "10:00", "closes": "14:00"},
+    "post office": {"opens": "8:30", "closes": "17:30"},
+    "ice rink": {"opens": "10:30", "closes": "22:00"},
+    "market hall": {"opens": "6:00", "closes": "19:00"},
+    "ferry terminal": {"opens": "5:45", "closes": "23:00"},
+}
 
 
 def add(a, b):
