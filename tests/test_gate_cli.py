@@ -106,7 +106,6 @@ def test_intervals_of_few_samples_stay_on_the_scale(assay: Any, tmp_path: Path) 
     page = (tmp_path / "decision.html").read_text()
     assert "new.jsonl against old.jsonl</h1>" in page
     for text in (done.out, page):
-        assert "none; scores that vary this much need more samples" in text
         assert "no minimum is set" in text  # of the pass rate, which nothing else here judges
         assert "no sample passed" not in text
     write(tmp_path / "bad.jsonl", cards([9.0, 5.0, 50.0]))

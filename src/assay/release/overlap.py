@@ -127,7 +127,7 @@ def overlap_advice(overlap: SampleOverlap, quarantined: Collection[str]) -> list
 
 
 def corrected_note(aligned: Aligned) -> str | None:
-    """A note that the dataset has other expected values now: whoever corrects them sets the bar."""
+    """A note that the dataset has other expected values now, which set the bar."""
     if not aligned.corrected:
         return None
     n, first = len(aligned.corrected), min(aligned.corrected)
