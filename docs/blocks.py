@@ -25,6 +25,10 @@ How to write a page:
 - `<!-- not run: REASON -->` right before a block leaves it out, because it needs something that a
   test can't have: a key, a cluster, the package index. Python and JSON must still parse.
 
+- `<!-- varies: REASON -->` right before a ```` ```console ```` block keeps the output that it shows, of
+  something that chance decides, as long as each command still exits with the same code and prints
+  lines that begin with the same words. Fill it in once, and shorten it by hand.
+
 Every block needs a language. `VARYING` lists what may differ from one run to the next: a page keeps
 the value it has.
 """
@@ -63,7 +67,8 @@ VARYING = (
 """What differs between machines and days: the head of the ledger, versions, and times."""
 ITEM = re.compile(
     r"^(?P<indent> *)(?P<fence>```+)(?P<language>\w*)(?P<info>[^\n`]*)\n(?P<body>.*?)"
-    r"^(?P=indent)(?P=fence) *$\n?|<!-- not run:(?P<reason>.*?)-->\n?",
+    r"^(?P=indent)(?P=fence) *$\n?|<!-- not run:(?P<reason>.*?)-->\n?"
+    r"|<!-- varies:(?P<varies>.*?)-->\n?",
     re.DOTALL | re.MULTILINE,
 )
 TITLE = re.compile(r'\btitle="([^"]+)"')
@@ -138,6 +143,18 @@ def same(shown: str, printed: str) -> bool:
     return re.fullmatch("".join(lines), plain(printed)) is not None
 
 
+def alike(shown: str, printed: str) -> bool:
+    """Whether each shown line begins with a word that begins a printed line; words with digits may
+    differ.
+    """
+    firsts = {line.split()[0] for line in printed.splitlines() if line.strip()}
+    return all(
+        first in firsts
+        for line in shown.splitlines()
+        if line.strip() and not re.search(r"\d", first := line.split()[0]) and first != "..."
+    )
+
+
 def plain(text: str) -> str:
     """A text without what varies."""
     for pattern, replacement in VARYING:
@@ -168,6 +185,7 @@ class Reader:
         self._env = {**SETTINGS, "PATH": tools, "PORT": _free_port()}
         self._names: dict[str, object] = {"__name__": "__main__"}
         self._shells: list[int] = []
+        self._varies = False
 
     def follow(self, text: str) -> str:
         """A page after its blocks were run, with what they print now."""
@@ -187,8 +205,14 @@ class Reader:
                         raise PageError("`not run` needs a reason")
                     parts.append(item[0])
                     continue
-                if reason and between.strip():
-                    raise PageError("`not run` must be right before a block")
+                if item["varies"] is not None:
+                    if not item["varies"].strip():
+                        raise PageError("`varies` needs a reason")
+                    parts.append(item[0])
+                    self._varies = True
+                    continue
+                if (reason or self._varies) and between.strip():
+                    raise PageError("`not run` and `varies` must be right before a block")
                 if reason:
                     _parse(item["language"], textwrap.dedent(item["body"]))
                     parts.append(item[0])
@@ -200,7 +224,7 @@ class Reader:
                         done = output.end()
             except (PageError, SyntaxError, ValueError) as error:
                 raise PageError(f"line {_line(text, item)}: {error}") from error
-            reason = ""
+            reason, self._varies = "", False
         return "".join(parts) + text[done:]
 
     def _block(self, item: re.Match[str], output: re.Match[str] | None, line: int) -> str:
@@ -242,9 +266,8 @@ class Reader:
             ended = f"(exit {done.code})\n" if done.code else ""
             text = _ended("\n".join(line.rstrip() for line in done.text.strip("\n").split("\n")))
             output = text + ended
-            kept = (
-                was if EXIT.findall(was) == EXIT.findall(output) and same(was, output) else output
-            )
+            fits = same(was, output) or (self._varies and bool(was) and alike(was, output))
+            kept = was if EXIT.findall(was) == EXIT.findall(output) and fits else output
             shown.append(f"$ {command}\n{kept}")
         return "".join(shown)
 

@@ -306,7 +306,7 @@ def new_failures(
         what = f"{count(len(names), 'sample')} newly fail{'s' * (len(names) == 1)}{how}"
         return violated(id, f"{what}: {_names(pairs, names)}", confirmed=len(confirmed), **numbers)
     unsettled = [suspect for suspect in suspects if suspect.verdict == "open"]
-    if has_world_changed(suspects, pairs, fresh):
+    if has_world_changed(suspects, fresh):
         reason = "the baseline fails in its fresh runs what it passed before: evaluate it again"
         return undecided(id, reason, **numbers)
     if unsettled:

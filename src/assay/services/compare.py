@@ -50,7 +50,13 @@ from assay.release.contracts import (
 )
 from assay.release.decision import Notes, Paired, Terms, decide
 from assay.release.observations import Attempt, Check
-from assay.release.overlap import Aligned, align, other_inputs, with_equal_inputs
+from assay.release.overlap import (
+    Aligned,
+    align,
+    corrected_note,
+    other_inputs,
+    with_equal_inputs,
+)
 from assay.release.pairs import SLICES, group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import DEFAULT, FAMILY, ReleaseRules, eased, make_release_rules
@@ -184,7 +190,12 @@ def compare(
         accepted=_accepted(asked_for.accepted, paired, fresh or {}, rules),
         shrinkage=grader.rules.shrinkage,
     )
-    loud = (_policy_note(rules), mixed_versions(ours), same_sides(ours, theirs))
+    loud = (
+        _policy_note(rules),
+        mixed_versions(ours),
+        same_sides(ours, theirs),
+        corrected_note(aligned),
+    )
     notes = (
         *loud,
         partly_same(ours, theirs),
