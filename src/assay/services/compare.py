@@ -108,7 +108,7 @@ class Origin(NamedTuple):
     made_at: str | None = None
     """When a stored evaluation was made; a stored baseline says so itself."""
     digest: str = ""
-    """The digest of the record in a ledger, if it is one."""
+    """The digest of the runs of an evaluation, or of the record of a baseline in a ledger."""
     graded: Mapping[str, Any] | None = None
     """The first grade that an evaluation was stored with."""
     kept: Mapping[str, Any] | None = None
