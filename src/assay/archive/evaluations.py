@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import DecodeError, ValidationError, field
 from msgspec.json import Decoder
 
-from assay.canon import digest
+from assay.canon import digest as digest_of
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
 from assay.registry import is_path, near_miss
@@ -70,7 +70,7 @@ class StoredEvaluation(NamedTuple):
     @property
     def runs_digest(self) -> str:
         """A digest of its runs, whatever its name."""
-        return digest(sorted(run.digest for run in self.evaluation.runs))
+        return digest_of(sorted(run.digest for run in self.evaluation.runs))
 
 
 def read_evaluation(item: Item) -> StoredEvaluation:
