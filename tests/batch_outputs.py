@@ -202,7 +202,7 @@ SIDES = {
                 {**(with_gates(GOOD[5], "1") if fails else GOOD[5]), "attempt": attempt}
                 for attempt in range(1, 10)
             ]
-            for name, fails in (("broken", True), ("good", False))
+            for name, fails in (("broken", True), ("good", False), ("fixed", False))
         },
         "summed": [
             with_gates({**row, "gates": {**row["gates"], "own": n % 9 > 0}}, "2" * (n == 4), None)

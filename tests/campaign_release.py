@@ -73,7 +73,7 @@ def most(times: int, rate: float) -> float:
     """The largest share of so many that is no sign of a rate above this one: three standard errors
     above it.
     """
-    return rate + 3 * float(rate * (1 - rate) / times) ** 0.5
+    return float(rate + 3 * (rate * (1 - rate) / times) ** 0.5)
 
 
 def main(times: int = 400) -> None:

@@ -62,7 +62,7 @@ def card(sample: object, score: float | str, **changes: Any) -> dict[str, Any]:
     if role is not None:
         criterion["role"] = role
     criteria = [criterion] if other is None else [criterion, other]
-    return scorecard(
+    made: dict[str, Any] = scorecard(
         *criteria,
         **{
             "run_id": f"r-{sample}",
@@ -71,6 +71,7 @@ def card(sample: object, score: float | str, **changes: Any) -> dict[str, Any]:
             **changes,
         },
     )
+    return made
 
 
 def cards(scores: Sequence[float], **changes: Any) -> list[dict[str, Any]]:

@@ -134,12 +134,14 @@ def test_a_batch_that_is_not_shown_to_be_as_good_is_not_promoted(
 def test_fresh_runs_of_a_suspect_may_come_as_batches(tmp_path: Path, assay: Any) -> None:
     made = {
         side: batch(tmp_path / f"{side}.parquet", side)
-        for side in ("broken", "good", "fresh broken", "fresh good")
+        for side in ("broken", "good", "fresh broken", "fresh good", "fresh fixed")
     }
     words = ("gate", made["broken"], "--baseline", made["good"], "--fresh-baseline")
-    found = assay(*words, made["fresh good"], "--fresh", made["fresh broken"], "--json").json()
+    done = assay(*words, made["fresh good"], "--fresh", made["fresh broken"], "--json")
+    assert done.out, done.err
+    found = done.json()
     assert (found["outcome"], "newly fails, confirmed" in found["reason"]) == ("reject", True)
-    found = assay(*words, made["fresh good"], "--fresh", made["fresh good"], "--json").json()
+    found = assay(*words, made["fresh good"], "--fresh", made["fresh fixed"], "--json").json()
     assert {one["verdict"] for one in found["confirmation"]["suspects"]} == {"flaky"}
     done = assay(*words, made["fresh good"], "--fresh", made["broken"])
     assert (done.code, "are not fresh" in done.err) == (3, True), done.err

@@ -252,8 +252,8 @@ def test_fresh_runs_of_some_samples_of_a_mixed_suite_are_fresh(assay: Any, files
     ]
     write(files / "cand.jsonl", sides[0])
     write(files / "base.jsonl", sides[1])
-    fresh = [in_dataset(made, name="e") for made in (mixed(0, 1), mixed(0, 1, name="b"))]
-    assert confirmed(assay, files, *fresh).json()["outcome"] == "promote"
+    ours, theirs = (in_dataset(made, name="e") for made in (mixed(0, 1), mixed(0, 1, name="b")))
+    assert confirmed(assay, files, ours, theirs).json()["outcome"] == "promote"
 
 
 # --- what newly fails and may ship all the same

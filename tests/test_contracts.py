@@ -245,14 +245,14 @@ criteria: [{id: right, label: Right, weight: 1, layer: 1, formula: ratio, measur
 
 
 def test_a_new_expected_value_of_a_row_is_that_of_both_sides(assay: Any, tmp_path: Path) -> None:
-    def made(name: str, answer: str, expected: str, row: str) -> None:
+    def made(name: str, answer: str, expected: str, row: str, version: str = "1") -> None:
         documents = [
             run(
                 run_id=f"{name}-{at}",
                 workflow={"id": "w", "version": name, "family": "exact"},
                 dataset={
                     "id": "d",
-                    "version": "1",
+                    "version": version,
                     "sample_id": f"s-{at:02}",
                     "row": f"{row} {at}" if at < 2 else f"row {at}",
                 },
@@ -265,7 +265,8 @@ def test_a_new_expected_value_of_a_row_is_that_of_both_sides(assay: Any, tmp_pat
         write(tmp_path / f"{name}.jsonl", documents)
 
     made("base", "no", "no", "old")
-    made("fixed", "yes", "yes", "new")
+    made("fixed", "yes", "yes", "new", version="2")
+    made("forged", "yes", "yes", "new")
     made("sneaky", "yes", "yes", "old")
     (tmp_path / "exact@1.yaml").write_text(PROFILE)
     gate = ("gate", "--baseline", "base.jsonl", "--profile", "exact@1.yaml", "--json")
@@ -273,6 +274,11 @@ def test_a_new_expected_value_of_a_row_is_that_of_both_sides(assay: Any, tmp_pat
     assert found["overlap"]["corrected"] == ["d/s-00", "d/s-01"]
     assert found["overlap"]["changed"] == []
     assert found["outcome"] == "promote"
+    assert any(note.startswith("OTHER EXPECTED VALUES") for note in found["loud"])
+    # on one version of the dataset, the expected values are the baseline's
+    forged = assay(*gate, "forged.jsonl").json()
+    assert forged["outcome"] == "hold"
+    assert "overlap" not in forged
     # without a row that changed, an expected value of its own is another sample
     sneaky = assay(*gate, "sneaky.jsonl").json()
     assert sneaky["outcome"] == "hold"
@@ -325,7 +331,7 @@ def test_tests_that_the_candidate_left_out_fail(
 @pytest.mark.parametrize("worse", [False, True])
 def test_verdicts_on_something_else_are_not_compared(changes: dict[str, Any], worse: bool) -> None:
     """Neither rejected nor promoted: it says what to do."""
-    checked = {"checks": {"metric faithfulness": 0.5}, "testing": "sha256:one"}
+    checked: dict[str, Any] = {"checks": {"metric faithfulness": 0.5}, "testing": "sha256:one"}
     did = {"status": "failed"} if worse else {}
     found = decide(runs({**changes, **did}, places=9, **checked), runs(checked))
     complete = rule(found, "complete")
@@ -338,7 +344,7 @@ def test_verdicts_on_something_else_are_not_compared(changes: dict[str, Any], wo
 
 
 def test_fresh_runs_that_another_tool_checked_for_less_clear_nothing() -> None:
-    checked = {"checks": {"metric faithfulness": 0.5}}
+    checked: dict[str, Any] = {"checks": {"metric faithfulness": 0.5}}
     candidate = runs({"status": "failed"}, places=1, **checked)
     fresh = [
         {**runs({"checks": {}})[0], "run_id": f"f-{attempt}", "attempt": attempt}

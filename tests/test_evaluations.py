@@ -326,11 +326,13 @@ def test_imported_runs_become_an_evaluation_that_verbs_take_by_name(
         ("base", 60),
     ]
     shown = two("evals")
-    assert "88.6% [74.0% to 95.5% (95%)]" in shown.out
+    assert "93.3% [84.1% to 97.4% (95%)]" in shown.out
     decided = two("gate", "latest", "--baseline", "latest~1", "--json")
-    assert (decided.code, decided.json()["outcome"]) == (1, "reject"), decided.err
+    assert (decided.code, decided.json()["outcome"]) == (1, "hold"), decided.err
     assert "latest is cand: w@2 on d@1" in decided.err
-    assert two("gate", "base", "--baseline", "base", "--json").json()["outcome"] == "promote"
+    assert two("gate", "a.jsonl", "--baseline", "base", "--json").json()["outcome"] == "promote"
+    itself = two("gate", "base", "--baseline", "base")
+    assert (itself.code, "would be compared with itself" in itself.err) == (3, True)
     assert two("grade", "base").code == 0
     assert two("grade", "cand").code == 1
     assert two("report", "summary", "cand", "--json").json()["n"] == 60
@@ -477,7 +479,7 @@ def test_an_evaluation_is_explained_with_its_worst_runs(two: Any) -> None:
     command = next(line for line in whole.out.splitlines() if "explain cand --run" in line)
     again = two(*command.partition("#")[0].split()[1:])
     assert (again.code, "Gate overall_status_success failed" in again.out) == (1, True)
-    assert two("explain", "cand", "--run", "s-9").out.startswith("r-9: F")
+    assert two("explain", "cand", "--run", "s-15").out.startswith("r-15: F")
     assert two("explain", "r-3").code == 0, "a stored run by its id"
     missing = two("explain", "cand", "--run", "r-99")
     assert (missing.code, "no run is named 'r-99'" in missing.err) == (2, True)
@@ -494,7 +496,7 @@ def test_our_own_grades_are_taken_where_runs_are(two: Any, tmp_path: Path) -> No
     assert "56 passed, 4 failed" in two("grade", "grades.json").out
     assert (
         "Gate overall_status_success failed: the run ended with status 'error'."
-        in two("explain", "grades.json", "--run", "r-9").out
+        in two("explain", "grades.json", "--run", "r-15").out
     )
     same = [two("report", "summary", name, "--json").json() for name in ("grades.json", "b.jsonl")]
     assert same[0]["pass_rate"] == same[1]["pass_rate"]
@@ -771,7 +773,7 @@ def test_a_decision_says_that_an_evaluation_was_graded_otherwise_when_it_was_sto
             assert gate("cand", baseline, profile="rag@1").decision.regraded == command["regraded"]
     assert "- graded by: `rag@1`" in (tmp_path / "d.md").read_text()
     for page in ("d.md", "d.html"):
-        assert said in (tmp_path / page).read_text()
+        assert said[1:] in (tmp_path / page).read_text()
     with open_ledger(f"sqlite:///{tmp_path}/.assay/ledger.db", read_only=True) as ledger:
         digest = ledger.find("decision", newest_first=True, limit=1).items[0].digest
     assert two("ledger", "replay", digest, "--json").json()["same"] is True

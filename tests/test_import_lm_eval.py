@@ -263,7 +263,7 @@ def test_a_mean_over_other_documents_or_other_prompts_never_promotes(assay, tmp_
         assert not {*map(str, contents(old))} & {*map(str, contents(edited(old, change, new)))}
     first = edited(old, mixed, tmp_path / "first.json")
     assert contents(first) == contents(first) != contents(edited(first, other_metric, new))
-    for change, words in ((limited, "share no sample"), (partly, "1 changed")):
+    for change, words in ((limited, "0 paired samples"), (partly, "runs of lm_eval/t7")):
         ended = assay("gate", edited(old, change, new), "--baseline", old)
         assert ended.code in (1, 4)
         assert words in ended.out + ended.err

@@ -486,9 +486,13 @@ def test_answers_that_nothing_checked_on_both_sides_promote_nothing(
         (tmp_path / f"{side}.json").write_text(json.dumps(tree))
     for candidate in ("after.json", "hidden.json"):
         arguments = ["gate", candidate, "--baseline", "before.json"]
-        assert assay(arguments) == code, arguments
-        is_noted = f"{checked} of 60 samples were checked" in capsys.readouterr().out
-        assert is_noted is (checked < 60)
+        hides = candidate == "hidden.json" and checked == 50
+        assert assay(arguments) == (1 if hides else code), arguments
+        printed = capsys.readouterr().out
+        if candidate == "after.json":
+            assert (f"{checked} of 60 samples were checked" in printed) is (checked < 60)
+        else:
+            assert (f"{60 - checked} samples can't be compared" in printed) is (checked < 60)
 
 
 def test_a_card_says_how_many_runs_did_not_pass_where_only_their_score_is_too_low(

@@ -801,9 +801,9 @@ MODULE_CHANGES = (
     ("tools/veto.py", '"illegal-content", ', "", "flowmcp grading"),
     ("exams/sm2.py", "MAX_INTERVAL_DAYS = 36_500", "MAX_INTERVAL_DAYS = 5", "exam grading"),
     (
-        "release/promotion_rules.py",
-        "if rise > allowed:",
-        "if rise > 1 + allowed:",
+        "release/rules.py",
+        "if len(confirmed) > limits.new_failures:",
+        "if len(confirmed) > 9 + limits.new_failures:",
         "release grading",
     ),
 )

@@ -297,14 +297,14 @@ def test_the_bar_comes_from_the_project_and_never_from_the_call(own: Path) -> No
         refused = one(own, "decide_release", candidate="cand", baseline=named)
         assert refused.is_error
         assert "assay.yaml sets the baseline of decisions, base" in refused.content[0].text
-        good(own, "compare_evaluations", candidate="cand", baseline=named)
+        good(own, "compare_evaluations", candidate="base", baseline=named)
     good(own, "decide_release", candidate="cand", baseline="base")
     assert files(own) == before, "neither the decision nor the file of `outputs` is written"
     (own / "assay.yaml").write_text(
         "profile: code-repair@1\ngates:\n  - target: checks:polite\n", encoding="utf-8"
     )
     before = files(own)
-    found, _ = good(own, "decide_release", candidate="base", baseline="base")
+    found, _ = good(own, "decide_release", candidate="cand", baseline="base")
     assert "polite" in json.dumps(found["rules"]), "the gate that assay.yaml adds"
     assert good(own, "explain_grade", evaluation="base.jsonl")[0]["passed"] == 0
     assert files(own) == before, "nor the profile with that gate"
@@ -338,7 +338,7 @@ def test_with_write_a_decision_and_a_baseline_are_stored(own: Path) -> None:
     assert "production@1 is set" in text
     assert good(own, "list_evaluations")[0]["baselines"] == ["production"]
     decided, _ = good(own, "decide_release", candidate="cand", baseline="production")
-    assert decided["outcome"] == "reject"
+    assert decided["outcome"] == "hold"
     write(own / "later.jsonl", runs(3))
     stored, text = good(own, "import_results", write=True, file="later.jsonl", name="later")
     assert (stored["importer"], stored["counts"]["runs"]) == ("assay", N)

@@ -8,6 +8,7 @@ import contextlib
 import copy
 import functools
 import json
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -387,10 +388,9 @@ def test_deleting_the_verdicts_of_a_run_does_not_hide_the_one_that_failed(
         return found
 
     write(tmp_path / "base.jsonl", runs())
-    for changes in (
-        {"gates": {"no_policy_violation": {"passed": False, "reason": "leak"}}},
-        {"gates": {}},
-    ):
+    leaking = {"no_policy_violation": {"passed": False, "reason": "leak"}}
+    for gates in (leaking, {}):
+        changes: dict[str, Any] = {"gates": gates}
         write(tmp_path / "cand.jsonl", runs(**changes))
         done = assay("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json")
         assert (done.code, done.json()["outcome"]) == (1, "hold")
@@ -399,7 +399,7 @@ def test_deleting_the_verdicts_of_a_run_does_not_hide_the_one_that_failed(
 def test_a_single_run_without_a_number_does_not_stand_for_all_repeats_of_the_baseline() -> None:
     """Both have one run; the baseline has two. That is no loss, and no difference."""
 
-    def repeated(attempts: list[int | None]) -> list[dict[str, Any]]:
+    def repeated(attempts: Sequence[int | None]) -> list[dict[str, Any]]:
         return [
             run(
                 "rag",
@@ -412,7 +412,8 @@ def test_a_single_run_without_a_number_does_not_stand_for_all_repeats_of_the_bas
         ]
 
     baseline = made(repeated([1, 2]), "baseline")
-    for attempts in ([1, 2], [None], [1]):
+    several: list[list[int | None]] = [[1, 2], [None], [1]]
+    for attempts in several:
         assert outcome(repeated(attempts), baseline, slices=()) == "promote"
     lost = [{**one, "attempts": 2} for one in repeated([1])]
     assert outcome(lost, baseline, slices=()) == "hold"
@@ -586,7 +587,8 @@ def test_invented_samples_and_tags_open_nothing() -> None:
 def test_a_scorecard_that_states_a_failed_run_does_not_pass(assay: Any, tmp_path: Path) -> None:
     """Its own gates are open, and nothing but its status shows the failure."""
     claimed = {"overall_status_success": True, "looks_right": True}
-    for changes in ({}, {"hard_gates": claimed}, {"hard_gates": {}}):
+    several: list[dict[str, Any]] = [{}, {"hard_gates": claimed}, {"hard_gates": {}}]
+    for changes in several:
         for status in ("failed", "error", "completed?"):
             (tmp_path / "card.json").write_text(
                 json.dumps(card(0, status=status, **changes), default=float)

@@ -136,7 +136,8 @@ def test_losing_evidence_of_either_side_never_promotes(
             judged=one.judged - gone, failed=one.failed - gone, severe=one.severe - gone
         )
         lacking = seen._replace(attempts=(*seen.attempts[:at], blank, *seen.attempts[at + 1 :]))
-    pairs[place] = pairs[place]._replace(**{side: lacking})
+    changed: dict[str, Any] = {side: lacking}
+    pairs[place] = pairs[place]._replace(**changed)
     after, _ = verdicts(pairs, fresh)
     assert before == "promote" or after != "promote"
 

@@ -752,7 +752,7 @@ SMALL_PARTS = (
 def test_a_verb_that_is_killed_while_it_stores_leaves_a_ledger_that_verifies(
     assay: Any, tmp_path: Path
 ) -> None:
-    n = repeats(40, 600)
+    n = repeats(60, 600)
     whole = 6 * n + 1
     put_sides(tmp_path, n)
     draw = random.Random(7)

@@ -234,7 +234,7 @@ def test_no_release_policy_that_differs_from_the_default_keeps_its_string() -> N
     assert rules.grading_system("gradingSystem/1.0.0") == "gradingSystem/1.0.0"
     for changes in (
         {"min_pairs": 31},
-        {"new_floor_failures": 1},
+        {"new_failures": 1},
         {"severe": structs.replace(policy.severe, gates=[])},
     ):
         assert "+" in make_release_rules(structs.replace(policy, **changes)).grading_system(

@@ -211,6 +211,19 @@ def rehearse(
 
     `recommend` also proposes numbers of runs, a margin and a policy. Runs are graded as in `gate`,
     where the evaluation is the baseline.
+
+    >>> import assay
+    >>> from itertools import cycle
+    >>> answers = cycle(["WHY", "WHY", "WHY", "HOW"])
+    >>> repeats = assay.evaluate(
+    ...     lambda question: next(answers),
+    ...     [{"id": f"q{n}", "question": "why", "expected": {"answer": "WHY"}} for n in range(30)],
+    ...     profile="rag-measured",
+    ...     repeats=3,
+    ... )
+    >>> made = assay.rehearse(repeats, releases=20).rehearsal
+    >>> made.evaluation.samples, made.evaluation.runs, made.policy
+    (30, 90, 'release@1')
     """
     reader = SourceReader(store, project, library)
     given = _given(profile, policy, rubric)

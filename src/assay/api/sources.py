@@ -238,7 +238,7 @@ class SourceReader:
                 label,
                 reference,
                 evaluation.started,
-                stored.digest,
+                stored.runs_digest,
                 graded=first_grade(ledger, stored, project=project),
                 where=reference,
             )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import DecodeError, ValidationError, field
 from msgspec.json import Decoder
 
+from assay.canon import digest as digest_of
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
 from assay.registry import is_path, near_miss
@@ -65,6 +66,11 @@ class StoredEvaluation(NamedTuple):
     seq: int
     stored_at: str
     evaluation: Evaluation
+
+    @property
+    def runs_digest(self) -> str:
+        """A digest of its runs, whatever its name."""
+        return digest_of(sorted(run.digest for run in self.evaluation.runs))
 
 
 def read_evaluation(item: Item) -> StoredEvaluation:

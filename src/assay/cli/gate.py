@@ -135,9 +135,9 @@ def _decide(
         if confirmed is not None:
             asked = asked._replace(fresh=_kept_fresh(confirmed.fresh, grader, kept))
     decision = compare(candidate, baseline, rules, grader, asked)
-    for note in decision.regraded or ():
-        if note not in getattr(options, "regraded", ()):  # else it was printed before
-            opt.warn(note)
+    printed = frozenset(getattr(options, "regraded", ()))
+    for text in frozenset(decision.regraded or ()) - printed:
+        opt.warn(text)
     ours, theirs = candidate.side.samples, baseline.side.samples
     pairs = [
         ScorePair(

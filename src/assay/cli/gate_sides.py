@@ -157,7 +157,12 @@ def origin_of(paths: Sequence[str]) -> Origin:
         return Origin(", ".join(paths), named)
     stored = path.evaluation
     return Origin(
-        str(path), named, stored.evaluation.started, stored.digest, graded=path.graded, where=path
+        str(path),
+        named,
+        stored.evaluation.started,
+        stored.runs_digest,
+        graded=path.graded,
+        where=path,
     )
 
 

@@ -295,8 +295,8 @@ def _configured(options: Options, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _graded(options: Options, side: str, *, bar: bool) -> GradedSide:
-    """What graded an input. An imported candidate is graded by the baseline's metrics, and needs
-    none of its own.
+    """What graded an input. An imported candidate is graded by the baseline's metrics, and brings
+    none.
     """
     made = made_of(options, side, needed=bar)
     if isinstance(side, ImportedInput):  # it says what its tool scored by

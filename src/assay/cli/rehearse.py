@@ -13,6 +13,7 @@ from assay.cli.gate_sides import checked, read_baseline, read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
 from assay.errors import few
+from assay.files.json_files import parse_json
 from assay.release.policy import Bars, make_release_rules
 from assay.services.rehearse import MOST_RELEASES, RELEASES, Rehearsing, rehearse
 from assay.views.documents import pretty
@@ -30,9 +31,7 @@ def run(options: Options) -> int:
     with storing_result(options, "rehearse") as result:
         made = _made(options, result)
         if result is not None:
-            from assay.files.json_files import parse_json
-
-            result.put({"rehearsal": parse_json(pretty(made))})
+            result.put(parse_json(pretty(made)))
     return _finish(options, made)
 
 

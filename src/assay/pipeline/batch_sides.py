@@ -261,6 +261,7 @@ class _Rows:
         self._floors = {item.name: item.floor for item in plan.criteria if item.floor is not None}
         self._verdicts: dict[tuple[Any, ...], Attempt] = {}
         self._attempts: dict[tuple[Any, ...], tuple[Attempt]] = {}
+        self._numbers: dict[int, int] = {}
         self._shared: dict[Any, Any] = {}
 
     def samples(self, rows: Iterator[tuple[Any, ...]]) -> Iterator[Sample]:
@@ -341,14 +342,25 @@ class _Rows:
             )
         ordered = tuple(
             [
-                None if gap is None else norms[at]
+                None if gap is None else self._number(norms[at])
                 for at, gap in zip(self._places, known.norms, strict=True)
             ]
         )
-        return known._replace(score=score, norms=ordered)
+        return known._replace(score=self._number(score), norms=ordered)
+
+    def _number(self, value: int) -> int:
+        """The same number as one object."""
+        known = self._numbers.get(value)
+        if known is not None:
+            return known
+        if len(self._numbers) < _MOST_SHARED:
+            self._numbers[value] = value
+        return value
 
 
 _MOST_SHARED = 10_000
-"""Rows that are kept to be shared by equal ones; where none are equal, more of them need memory."""
+"""Rows and numbers that are kept to be shared by equal ones: where few are equal, keeping more of
+them would cost more memory than it saves.
+"""
 _NO_JUDGES: Mapping[str, frozenset[str]] = {}
 _UNKNOWN: frozenset[Any] = frozenset((None,))

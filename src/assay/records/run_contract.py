@@ -1,4 +1,4 @@
-"""What was asked of a run: its contract. What happened is the rest of it, its observation.
+"""What was asked of a run: its contract. The rest of the run is its observation: what happened.
 
 Gates and measures are computed from both. A release compares like with like: it scores the
 observations of both sides under one contract, so that a version can't pass by asking less of

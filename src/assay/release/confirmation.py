@@ -93,7 +93,8 @@ def _agrees_with_itself(pairs: Sequence[Pair]) -> bool:
 
 def settled(suspect: Suspect, turns: Sequence[Turn], *, needed: int) -> Suspect:
     """The suspect with what its fresh runs say. A run of the candidate that was lost, or doesn't
-    answer the check, counts as failed; one of the baseline is no turn, whatever the candidate did.
+    answer the check, counts as failed; one of the baseline voids the turn, whatever the candidate
+    did.
     """
     failing, failed_again, void = fails(suspect.check), 0, 0
     for count, turn in enumerate(turns, 1):
@@ -113,21 +114,22 @@ def settled(suspect: Suspect, turns: Sequence[Turn], *, needed: int) -> Suspect:
     return suspect._replace(turns=len(turns))
 
 
-def has_world_changed(suspects: Sequence[Suspect], pairs: Sequence[Pair], fresh: Fresh) -> bool:
-    """Whether the baseline, which passed every suspect in all its stored runs, now fails all of
-    them: then something other than the candidate is different.
+def has_world_changed(suspects: Sequence[Suspect], fresh: Fresh) -> bool:
+    """Whether the baseline, which passed every suspect in all its stored runs, now fails in each of
+    its fresh runs, and there are `FEWEST` of them: then something other than the candidate is
+    different.
     """
-    stored = {pair.sample: pair.baseline for pair in pairs}
-    failed = 0
+    passed: dict[str, list[Suspect]] = {}
     for suspect in suspects:
-        answers = [
-            fails(suspect.check)(turn.baseline)
-            for turn in fresh.get(suspect.sample, ())[: suspect.turns]
-            if turn.baseline is not None
-        ]
-        if suspect.baseline.failing or len(stored[suspect.sample].attempts) < 2:
-            continue
-        if not all(answers):
-            return False
-        failed += len(answers)
+        if not suspect.baseline.failing:
+            passed.setdefault(suspect.sample, []).append(suspect)
+    failed = 0
+    for sample, checks in passed.items():
+        looked_at = max(suspect.turns for suspect in checks)
+        for turn in fresh.get(sample, ())[:looked_at]:
+            if turn.baseline is None:
+                continue
+            if not any(fails(suspect.check)(turn.baseline) for suspect in checks):
+                return False
+            failed += 1
     return failed >= FEWEST

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from assay.canon import digest
+from assay.errors import count
 from assay.records.decision import SampleOverlap
 from assay.records.evidence import Run
 from assay.release.policy import ReleaseRules
@@ -78,8 +79,9 @@ def align(candidate: Side, baseline: Side, rules: ReleaseRules) -> Aligned:
     other = is_other_version(candidate, baseline)
     checked = shared if other else {name for name in shared if _has_row(theirs[name])}
     changed = {name for name in checked if not _is_same(ours[name], theirs[name])}
+    # on one version of a dataset, the rows are those of the baseline
     corrected = frozenset(
-        name for name in checked - changed if _is_corrected(ours[name], theirs[name])
+        name for name in checked - changed if other and _is_corrected(ours[name], theirs[name])
     )
     if not changed and not corrected and not other:
         return Aligned(candidate, baseline, None)
@@ -122,6 +124,17 @@ def overlap_advice(overlap: SampleOverlap, quarantined: Collection[str]) -> list
     listed = " and ".join(f"{n} {words}" for words, n in counted.items())
     lost = f"{listed} sample{'s' * (n != 1)} now count{'s' * (n == 1)}"
     return [f"Re-run the baseline on {where}: {lost} against the candidate."]
+
+
+def corrected_note(aligned: Aligned) -> str | None:
+    """A note that the dataset has other expected values now, which set the bar."""
+    if not aligned.corrected:
+        return None
+    n, first = len(aligned.corrected), min(aligned.corrected)
+    return (
+        f"OTHER EXPECTED VALUES: the candidate's version of the dataset has another expected value"
+        f" in {count(n, 'sample')}, such as {first}; both sides are scored with the new ones"
+    )
 
 
 def other_inputs(aligned: Aligned) -> str | None:

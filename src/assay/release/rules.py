@@ -45,6 +45,7 @@ from assay.release.policy import Errors as Errors
 from assay.release.policy import Limits as Limits
 from assay.stats.bounded import Mass, bounded
 from assay.stats.clusters import Groups
+from assay.stats.estimate import counted_sum
 from assay.stats.exchange import exchange_test
 from assay.stats.monotone import lower_end, upper_end, upper_rate_end
 
@@ -247,7 +248,10 @@ def _has_all(pair: Pair) -> bool:
         and not pair.candidate.lost
         and all(
             not (run.errored or run.unjudged or run.gaps)
-            and all(run.judged >= known.judged and run.criteria == known.criteria for known in bar)
+            and all(
+                not known.unjudged and run.judged >= known.judged and run.criteria == known.criteria
+                for known in bar
+            )
             for run in runs
         )
     )
@@ -302,7 +306,7 @@ def new_failures(
         what = f"{count(len(names), 'sample')} newly fail{'s' * (len(names) == 1)}{how}"
         return violated(id, f"{what}: {_names(pairs, names)}", confirmed=len(confirmed), **numbers)
     unsettled = [suspect for suspect in suspects if suspect.verdict == "open"]
-    if has_world_changed(suspects, pairs, fresh):
+    if has_world_changed(suspects, fresh):
         reason = "the baseline fails in its fresh runs what it passed before: evaluate it again"
         return undecided(id, reason, **numbers)
     if unsettled:
@@ -597,12 +601,18 @@ def _slice_rule(
 
 def _shown_worse(family: Mapping[_Tested, Groups], level: float) -> frozenset[_Tested]:
     """Those shown to be worse, by Holm's step-down over all of them."""
+    # no upper end is below the mean
+    lower = {
+        name: groups
+        for name, groups in family.items()
+        if counted_sum(zip(groups.totals, groups.times, strict=True)) < 0
+    }
     shown: set[_Tested] = set()
     while level and len(shown) < len(family):
         at = 1 - level / (len(family) - len(shown))
         more = {
             name
-            for name, groups in family.items()
+            for name, groups in lower.items()
             if name not in shown and (end := upper_end(groups, level=at)) is not None and end < 0
         }
         if not more:

@@ -50,7 +50,13 @@ from assay.release.contracts import (
 )
 from assay.release.decision import Notes, Paired, Terms, decide
 from assay.release.observations import Attempt, Check
-from assay.release.overlap import Aligned, align, other_inputs, with_equal_inputs
+from assay.release.overlap import (
+    Aligned,
+    align,
+    corrected_note,
+    other_inputs,
+    with_equal_inputs,
+)
 from assay.release.pairs import SLICES, group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import DEFAULT, FAMILY, ReleaseRules, eased, make_release_rules
@@ -102,7 +108,7 @@ class Origin(NamedTuple):
     made_at: str | None = None
     """When a stored evaluation was made; a stored baseline says so itself."""
     digest: str = ""
-    """The digest of the record in a ledger, if it is one."""
+    """The digest of the runs of an evaluation, or of the record of a baseline in a ledger."""
     graded: Mapping[str, Any] | None = None
     """The first grade that an evaluation was stored with."""
     kept: Mapping[str, Any] | None = None
@@ -184,7 +190,12 @@ def compare(
         accepted=_accepted(asked_for.accepted, paired, fresh or {}, rules),
         shrinkage=grader.rules.shrinkage,
     )
-    loud = (_policy_note(rules), mixed_versions(ours), same_sides(ours, theirs))
+    loud = (
+        _policy_note(rules),
+        mixed_versions(ours),
+        same_sides(ours, theirs),
+        corrected_note(aligned),
+    )
     notes = (
         *loud,
         partly_same(ours, theirs),
@@ -216,8 +227,7 @@ def check_origins(
     candidate: Origin, baseline: Origin, rules: ReleaseRules, *, now: datetime | None = None
 ) -> None:
     """Refuse a comparison of one record with itself, a graded exam, and a baseline that is too old
-    for the policy, from the future or without a date. What comes from a file has no date of its
-    own.
+    for the policy, from the future or without a date. A file has the date that its runs state.
     """
     if candidate.digest and candidate.digest == baseline.digest:
         raise InputError(

@@ -40,8 +40,8 @@ class _Remade(NamedTuple):
 
 
 class _KnownGrades(Grader):
-    """A grader that looks up finished grades. What a run did under another contract is scored by
-    what graded the run itself.
+    """A grader that looks up finished grades. A run under another contract is scored by what
+    graded the run itself.
     """
 
     def __init__(self, shelf: Shelf, policy: str, remade: Mapping[str, _Remade]) -> None:

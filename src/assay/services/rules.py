@@ -1,7 +1,7 @@
 """What grades both sides of a comparison. Every door asks here, so that none accepts a bar that
 another refuses.
 
-What the user names comes first, then the profile that the baseline brings with it, then assay.yaml,
+The user's choice comes first, then the profile that the baseline brings with it, then assay.yaml,
 then what the baseline was stored with, then the defaults. A candidate never brings its own rules;
 if the baseline doesn't say what graded it, they must be named.
 """

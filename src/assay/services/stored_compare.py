@@ -149,7 +149,7 @@ def origin_of(ledger: Ledger, side: ReleaseSide, *, project: str) -> Origin:
     return Origin(
         side.name,
         made_at=side.stored.evaluation.started,
-        digest=side.digest,
+        digest=side.stored.runs_digest,
         graded=first_grade(ledger, side.stored, project=project),
         where=side.name,
     )

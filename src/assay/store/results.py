@@ -15,7 +15,12 @@ from assay.store.drafts import digest_text
 from assay.store.writing import lookup
 
 _NAME = re.compile(r"assay\.([a-z]+)(?:-([a-z-]+))?/[0-9]+")
-_NAMES = {"gate plan": "gate --plan", "rank": "report rank", "summary": "report summary"}
+_NAMES = {
+    "gate plan": "gate --plan",
+    "rank": "report rank",
+    "rehearsal": "rehearse",
+    "summary": "report summary",
+}
 """Verbs whose name differs from the schema of their result."""
 
 

@@ -424,7 +424,7 @@ def quiet_notes(decision: Decision) -> list[str]:
     loud = decision.loud or []
     return [
         *(decision.regraded or ()),
-        *(note for note in decision.notes or () if note not in loud),
+        *(text for text in decision.notes or () if text not in loud),
     ]
 
 

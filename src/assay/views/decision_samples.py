@@ -225,7 +225,7 @@ def _of(counted: Counted) -> str:
 
 def new_failures(decision: Decision) -> list[NewFailure]:
     """What newly fails, what is shown first: severe failures, failures that fresh runs confirmed,
-    and those that may be noise. What fresh runs cleared is not among them.
+    and those that may be noise. Failures that fresh runs cleared are not among them.
     """
     rules = {rule.id: rule for rule in decision.rules}
     severe_rule, fails_rule = rules.get("severe_failures"), rules.get("new_failures")
