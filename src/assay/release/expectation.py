@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import sqrt
 from statistics import NormalDist, fmean, variance
 from typing import NamedTuple
@@ -91,8 +92,12 @@ def shown_by(noise: Noise, n: int, runs: tuple[float, float], limits: Limits) ->
     rate = sqrt(noise.gates * spread * n + 2) / (n + 2)
     allowed = limits.gate_increase + limits.gate_margin
     promoted *= _normal.cdf(allowed / rate - _normal.inv_cdf(0.95)) if noise.gates else 1.0
+    if not limits.deterministic and _least_end(n) > allowed:
+        promoted = 0.0  # too few samples, whatever the candidate does
     level = limits.errors.score or 0.01
     loss = (_normal.inv_cdf(1 - level) + _normal.inv_cdf(limits.power)) * error
+    if limits.lenient:  # it passes unless it is shown to be worse, if that could have been shown
+        promoted = 1 - limits.errors.total if loss <= limits.detect else 0.0
     return Shown(sd, promoted, loss)
 
 
@@ -187,6 +192,7 @@ def pairs_for_bound(limits: Limits) -> int | None:
     return smallest(is_shown, start=2, most=MOST_SAMPLES)
 
 
+@lru_cache(maxsize=4096)
 def _least_end(n: int) -> float:
     """The upper end of the rise in gate failures if none of n samples differs."""
     end = upper_rate_end(single(Counter({0.0: n})), level=0.95)
@@ -202,7 +208,8 @@ def too_weak(
     known = {rule.id: rule for rule in rules}
     score, gates = known["score_non_inferiority"], known["gate_failure_rate"]
     allowed = limits.gate_increase + limits.gate_margin
-    if not limits.lenient and gates.holds is None and _least_end(pairs) > allowed:
+    exact = limits.lenient or limits.deterministic
+    if not exact and gates.holds is None and _least_end(pairs) > allowed:
         needed = pairs_for_gates(limits)
         return (
             f"{count(pairs, 'sample')} can't show that gates fail in at most {allowed:.0%} more of"
