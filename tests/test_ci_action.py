@@ -524,7 +524,7 @@ PAGE = (ROOT / "docs" / "how-to" / "gate-in-ci.md").read_text()
 
 
 def test_the_examples_of_the_how_to_use_what_exists() -> None:
-    github, (comment,), gitlab_example, example, hooks = (
+    github, (comment,), gitlab_example, _fork, example, hooks = (
         yaml.safe_load(block) for block in re.findall(r"```yaml[^\n]*\n(.*?)```", PAGE, re.DOTALL)
     )
     for workflow in (github, example):

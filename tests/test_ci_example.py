@@ -211,11 +211,12 @@ def test_the_job_that_init_writes_gates_against_the_baseline_of_the_target_branc
     assert assay("init", str(main)).code == 0
     steps = yaml.safe_load((main / ".github/workflows/assay.yml").read_text())["jobs"]["assay"]
     gate = steps["steps"][-1]
-    assert list(gate["env"]) == ["TARGET"]
+    assert list(gate["env"]) == ["TARGET", "POLICY"]
     env = {
         **environment(main),
         "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
         "TARGET": "main",
+        "POLICY": "release@1",
         "HOME": str(tmp_path),
         **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
     }  # fmt: skip

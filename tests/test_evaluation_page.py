@@ -293,15 +293,15 @@ def test_many_criteria_are_shown_a_few_at_a_time() -> None:
 
 
 def test_a_decision_on_some_of_the_runs_is_not_that_of_the_evaluation(api: Api) -> None:
-    before, after = (version(number, 40, workflow="partly") for number in (1, 2))
-    after[-1] = {**after[-1], "status": "failed"}
+    before, after = (version(number, 80, workflow="partly") for number in (1, 2))
+    after[-20:] = [{**run, "status": "failed"} for run in after[-20:]]
     evaluate(api, "partly", after)
-    some = {"candidate": after[:-1], "baseline": before[:-1]}
+    some = {"candidate": after[:-20], "baseline": before[:-20]}
     assert api.post("/decisions", some).json()["decision"]["outcome"] == "promote"
     assert "promote" not in text(show(api, "/evaluations/partly"))
     whole = {"candidate": {"evaluation": "partly"}, "baseline": before}
     assert api.post("/decisions", whole).json()["decision"]["outcome"] == "reject"
-    api.post("/decisions", {**some, "baseline": before[1:-1], "candidate": after[1:-1]})
+    api.post("/decisions", {**some, "baseline": before[1:-20], "candidate": after[1:-20]})
     assert "✗ reject" in text(show(api, "/evaluations/partly"))
 
 

@@ -22,7 +22,7 @@ from assay.library.families import FAMILIES
 from assay.library.lock import lock_of
 from assay.library.shelf import Shelf
 from assay.registry import home_value
-from assay.release import promotion
+from assay.release import rules as release_rules
 from assay.scoring import profile
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Undetermined
@@ -76,8 +76,14 @@ def _upside_down(found: Any) -> Any:
 
 CODE: dict[str, tuple[Any, tuple[str, ...], tuple[str, str]]] = {
     "release": (
-        promotion,
-        ("gate_failures", "scores", "floors", "severe_failures"),
+        release_rules,
+        (
+            "complete",
+            "new_failures",
+            "gate_failure_rate",
+            "score_non_inferiority",
+            "severe_failures",
+        ),
         ("release", "grading"),
     ),
     "tool gates": (

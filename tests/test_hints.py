@@ -147,7 +147,7 @@ def test_the_first_pass_leads_to_a_baseline_and_the_next_run_to_the_gate(
 def test_the_gate_that_is_printed_keeps_the_bar_and_guesses_no_baseline(
     assay: Any, tmp_path: Path
 ) -> None:
-    rows = "".join(f"q{n},{int(n > 0)}\n" for n in range(40))
+    rows = "".join(f"q{n},{int(n > 0)}\n" for n in range(60))
     (tmp_path / "runs.csv").write_text(f"question,score\n{rows}")
     graded = ("grade", "runs.csv", "--min-pass-rate", "0.9", "--confidence", "0.5")
     (keep,) = (one for one in commands_in(assay(*graded).out) if "baseline" in one)
@@ -163,9 +163,9 @@ def test_the_gate_that_is_printed_keeps_the_bar_and_guesses_no_baseline(
 def test_no_command_names_standard_input_or_files_that_were_imported_together(
     assay: Any, tmp_path: Path
 ) -> None:
-    suite = '<testsuite name="s" tests="20" failures="0" errors="0" skipped="0">{}</testsuite>'
+    suite = '<testsuite name="s" tests="30" failures="0" errors="0" skipped="0">{}</testsuite>'
     for part in "ab":
-        cases = "".join(f'<testcase classname="{part}" name="t{n}"/>' for n in range(20))
+        cases = "".join(f'<testcase classname="{part}" name="t{n}"/>' for n in range(30))
         (tmp_path / f"{part}.xml").write_text(suite.format(cases))
     whole = ("a.xml", "b.xml")
     assert assay("baseline", "set", "bees", *whole).code == 0
@@ -173,6 +173,6 @@ def test_no_command_names_standard_input_or_files_that_were_imported_together(
     for code in (0, 1):
         done = assay("gate", *whole, "--baseline", "bees")
         assert (done.code, commands_in(done.out)) == (code, [])
-        (tmp_path / "a.xml").write_text(failing.replace('failures="0"', 'failures="19"'))
+        (tmp_path / "a.xml").write_text(failing.replace('failures="0"', 'failures="29"'))
     piped = assay("gate", "-", "--from", "junit", "--baseline", "bees", stdin=failing)
     assert (piped.code, commands_in(piped.out)) == (1, [])

@@ -261,7 +261,7 @@ def test_exported_grades_by_another_judge_are_not_compared(assay: Any, tmp_path:
         runs = [
             run("rag", run_id=f"r-{n}", dataset={"id": "d", "version": "1", "sample_id": f"s-{n}"})
             | {"scores": {"response_relevance": given, "safety": given}}
-            for n in range(3)
+            for n in range(50)
         ]
         if name == "same":
             del runs[2]["scores"]  # the judge gave no answer
@@ -285,14 +285,14 @@ def test_repeats_of_a_sample_go_through_an_export_and_a_batch(assay: Any, tmp_pa
             attempt=attempt,
             dataset={"id": "d", "version": "1", "sample_id": f"s-{n}"},
         )
-        for n in range(30)
+        for n in range(50)
         for attempt in (1, 2)
     ]
     assay("grade", write(tmp_path / "runs.jsonl", *runs), "--store")
     hint = assay("ledger", "export", "-o", "lake").out.splitlines()[-1]
     assert assay(*shlex.split(hint)[1:]).code in (0, 1), hint
     made = assay("gate", "graded-1.parquet", "--baseline", "graded-1.parquet", "--json")
-    assert (made.code, made.json()["comparison"]["n_paired"]) == (0, 30), made.err
+    assert (made.code, made.json()["comparison"]["n_paired"]) == (0, 50), made.err
     by_files = assay("gate", "runs.jsonl", "--baseline", "runs.jsonl", "--json").json()
     assert made.json()["comparison"]["difference"] == by_files["comparison"]["difference"]
 

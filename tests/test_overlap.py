@@ -146,7 +146,7 @@ def test_the_samples_that_count_as_lost_are_to_be_run_again(grader: Grader) -> N
     candidate = [*runs(NAMES[2:], version="2"), run(NAMES[1], version="2", inputs={"q": "easier"})]
     made = decided(grader, candidate, runs(NAMES))
     assert verdicts(made)["complete"] == "open"
-    assert "Run the samples that lack results again: d/q-00, d/q-01." in made.would_change
+    assert "Run the samples without results again: d/q-00, d/q-01." in made.would_change
 
 
 def test_a_dropped_sample_counts_as_lost_whatever_the_overlap(grader: Grader) -> None:
@@ -194,11 +194,10 @@ def test_an_edited_sample_is_changed_also_under_the_same_version(grader: Grader)
     assert not decided(grader, [noted, *before[1:]], before).overlap
 
 
-@pytest.mark.parametrize("version", ["1", "2"])
-def test_a_row_with_another_expected_value_is_the_same_sample(grader: Grader, version: str) -> None:
+def test_a_row_with_another_expected_value_is_the_same_sample(grader: Grader) -> None:
     before = [with_row(run(name), f"row of {name}") for name in NAMES]
-    after = [with_row(run(name, version=version), f"row of {name}") for name in NAMES]
-    after[0] = with_row(run(NAMES[0], version=version, expected={"answer": "new"}), "edited row")
+    after = [with_row(run(name, version="2"), f"row of {name}") for name in NAMES]
+    after[0] = with_row(run(NAMES[0], version="2", expected={"answer": "new"}), "edited row")
     made = decided(grader, after, before)
     assert made.overlap
     assert (made.overlap.changed, made.overlap.corrected) == ([], ["d/q-00"])

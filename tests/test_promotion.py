@@ -234,7 +234,7 @@ def test_a_sample_without_runs_is_to_be_run_again_and_is_lost_after_that() -> No
     assert (found.outcome, verdicts(found)["complete"]) == ("hold", "open")
     assert found.missing.candidate == ["s-0059"]
     assert (found.comparison.n_paired, found.comparison.n_candidate) == (N - 1, N - 1)
-    assert "Run the samples that lack results again: s-0059." in found.would_change
+    assert "Run the samples without results again: s-0059." in found.would_change
     # the other side was run again, and this one still has nothing
     fresh = ([*again(card("0000", 90), 1)], again(card("0059", BASE[-1]), 3))
     gone = decide(lost, cards(BASE), fresh=fresh)
@@ -295,7 +295,7 @@ def test_one_sample_that_newly_fails_is_suspect_and_holds_until_fresh_runs_say_m
     assert found.confirmation.false_alarm_at_most <= 0.01
     first = found.confirmation.suspects[0].first
     assert (first.candidate.passed, first.candidate.runs, first.baseline.passed) == (0, 1, 1)
-    assert any("Confirm with fresh runs" in line for line in found.would_change)
+    assert any("`--confirm`" in line for line in found.would_change)
     turns = found.confirmation.repeats
     bad, good = failing({3}, BASE)[3], cards(BASE)[3]
     cases: list[tuple[Any, Any, str, str]] = [

@@ -145,7 +145,7 @@ def gate(
     >>> sides = files("assay.cli") / "examples" / "release"
     >>> found = assay.gate(str(sides / "candidate.jsonl"), str(sides / "baseline.jsonl"))
     >>> found.outcome, bool(found)
-    ('reject', False)
+    ('hold', False)
     """
     reader = SourceReader(store, project, library)
     given = _given(profile, policy, rubric)

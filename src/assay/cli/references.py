@@ -248,7 +248,7 @@ class _Resolver(LedgerNames):
                 flags={name: f"--{_option(options, name).replace('_', '-')}" for name in FLAGS},
                 fix="Compare it with an evaluation that `assay evals` lists, or name the rules that"
                 " both sides are graded by, with --profile, --rubric or --grading-policy.",
-                shelf=opt.shelf_of(options),
+                shelf=opt.shelf_of(options) if "library" in options else None,
             )
         )
         if chosen.made is not None:

@@ -116,6 +116,8 @@ def _read(paths: Sequence[str], wanted: Wanted, tally: ImportTally) -> Iterator[
             reason=outcome.reason,
             patch_applies=outcome.applied,
             tests=given.get("counts"),
+            # the verdict rests on these tests
+            checks={name: tally["total"] for name, tally in given.get("counts", {}).items()},
         )
         run["steps"][0]["name"] = "tests"
         return run

@@ -138,7 +138,7 @@ def listed_tools(offers: Iterable[Mapping[str, Any] | None]) -> list[dict[str, A
     with. A schema that can't be written as JSON is unknown.
 
     >>> listed_tools([{"now": {}}, {"now": {"type": "object"}, "add": None}, None, {"now": {}}])
-    [{'name': 'add'}, {'name': 'now', 'schema': {}}, {'name': 'now', 'schema': {'type': 'object'}}]
+    [{'name': 'add'}, {'name': 'now', 'schema': {'type': 'object'}}, {'name': 'now', 'schema': {}}]
     """
     seen = {
         (name, repr(schema)): schema  # the models of a run are mostly shown the same tools
