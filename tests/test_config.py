@@ -108,7 +108,7 @@ def test_a_fault_names_its_line_and_what_to_do(
 
 
 def test_a_bar_without_a_value_is_not_the_default(write: Any) -> None:
-    text = "profile:\npolicy: ~\nrelease:\n  min_pass_rate:\n  margin: 1\n"
+    text = "profile:\npolicy: ~\nrelease:\n  min_pass_rate:\n  tolerance: 1\n"
     assert [(line, path) for line, path, _ in faults(write, text)] == [
         (1, "profile"),
         (2, "policy"),

@@ -468,7 +468,7 @@ COMMANDS = {
             ),
             repeated(
                 "--fresh",
-                "FILE",
+                "RUNS",
                 "fresh runs of the candidate for the samples that seem to fail newly, numbered by"
                 " attempt; may be repeated",
                 kind="name",
@@ -476,7 +476,7 @@ COMMANDS = {
             ).of_runs(),
             repeated(
                 "--fresh-baseline",
-                "FILE",
+                "RUNS",
                 "fresh runs of the baseline for the same samples; may be repeated",
                 kind="name",
                 trust="never",
