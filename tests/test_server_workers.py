@@ -131,7 +131,7 @@ def test_a_worker_holds_runs_to_the_same_numbers_as_a_command(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("assay.yaml").write_text(
-        "project: bot\nprofile: rag\nrelease: {margin: 0.5}\n"
+        "project: bot\nprofile: rag\nrelease: {tolerance: 0.5}\n"
         'scorers: [{target: "checks:brevity", weight: 0.2}]\n'
     )
     Path("checks.py").write_text("def brevity(run):\n    return 1\n")

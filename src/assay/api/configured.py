@@ -74,7 +74,18 @@ def nearest() -> Configured:
 def _read(
     path: str, workflow: str | None = None, dataset: str | None = None, *, needs_workflow: bool
 ) -> Configured:
-    config = read_config(path)
+    return settings_of(read_config(path), workflow, dataset, needs_workflow=needs_workflow)
+
+
+def settings_of(
+    config: Config,
+    workflow: str | None = None,
+    dataset: str | None = None,
+    *,
+    needs_workflow: bool = False,
+) -> Configured:
+    """What an `assay.yaml` sets. A setting that needs trust is refused without it."""
+    path = config.path
     chosen = config.find("workflow", workflow) if workflow else config.chosen("workflow") or ""
     if needs_workflow and not chosen:
         known = ", ".join(config.named("workflow")) or "none"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 
+from assay.api.configured import settings_of
 from assay.archive.release_settings import ReleaseSettings
+from assay.cli import options as opt
 from assay.cli.configured import COMMAND_LINE
-from assay.cli.frame import Options, load_command
-from assay.cli.gate import rules_of
-from assay.cli.grade import asked_profile
-from assay.cli.run_profile import configured_scorers
+from assay.cli.parsing import Options
+from assay.cli.run_profile import configured_profile
 from assay.files.yaml_files import is_yaml_name
-from assay.release.policy import Bars
+from assay.release.policy import Bars, make_release_rules
 from assay.running.post_run import scorer_additions
 
 
@@ -19,29 +19,28 @@ def release_settings(options: Options) -> ReleaseSettings:
     """The release rules of the assay.yaml that the options come from. An error in them is reported
     at the start.
     """
-    if options.config is None:
+    config = options.config
+    if config is None:
         return ReleaseSettings()
-    words = ["--config", options.config.path, *(["--trust"] if options.config.trust else [])]
-    gate = load_command("gate").parse("gate", words)
-    gate.library = options.library
-    rules_of(gate)
-    scorers = configured_scorers(gate)
-    has_base = gate.profile is not None or options.config.chosen("workflow") is not None
-    extended = (
-        asked_profile(gate, gate.profile) if any(scorer_additions(scorers)) and has_base else None
-    )
+    settings, release = settings_of(config), config.spec.release
+    policy = settings.release.policy or "release"
+    bars = Bars(release.tolerance, release.min_pass_rate, release.confidence, release.min_overlap)
+    make_release_rules(opt.shelf_of(options).policy_of("release", policy), bars)
+    has_base = settings.profile is not None or config.chosen("workflow") is not None
+    adds = any(scorer_additions(list(settings.scorers)))
+    extended = configured_profile(options, config, settings.profile) if adds and has_base else None
     is_typed = options.sources.get("policy") == COMMAND_LINE  # it wins over the file
     return ReleaseSettings(
-        config=os.path.abspath(options.config.path),
-        policy=_absolute(gate.release_policy),
-        bars=Bars(*(getattr(gate, name) for name in Bars._fields)),
-        profile=None if gate.profile is None else _absolute(gate.profile),
-        rubric=None if gate.rubric is None else _absolute(gate.rubric),
-        grading_policy=_absolute(options.policy if is_typed else gate.grading_policy),
-        scorers=tuple(scorer.scorer for scorer in scorers),
+        config=os.path.abspath(config.path),
+        policy=_absolute(policy),
+        bars=bars,
+        profile=None if settings.profile is None else _absolute(settings.profile),
+        rubric=None if settings.rubric is None else _absolute(settings.rubric),
+        grading_policy=_absolute(options.policy if is_typed else settings.policy or "workflow"),
+        scorers=tuple(scorer.scorer for scorer in settings.scorers),
         extended=None if extended is None else _absolute(extended),
-        quarantine=tuple(gate.quarantine),
-        slices=tuple(gate.slice),
+        quarantine=settings.quarantine,
+        slices=settings.slices,
     )
 
 

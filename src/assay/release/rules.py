@@ -53,6 +53,8 @@ SEVERE_TURNS = 4
 """Fresh runs of each side that show a severe failure."""
 SHOWN = 50
 """Items that a rule's evidence lists; all are counted."""
+TINY = 1e-9
+"""P-values below this are all alike."""
 FEW = 100
 """Pairs below which the bound that assumes nothing may vouch for skewed differences."""
 
@@ -286,7 +288,7 @@ def new_failures(
         return violated(
             id,
             f"{float(rise.mean):.1%} more of the runs fail than in the baseline, which chance does"
-            f" not explain (p = {p:.2g})",
+            f" not explain ({_shown(p)})",
             **numbers,
         )
     if not limits.confirm and not limits.deterministic:
@@ -324,6 +326,11 @@ def new_failures(
     return holds(id, reason, **numbers)
 
 
+def _shown(p: float) -> str:
+    """A p-value in words."""
+    return f"p = {p:.2g}" if p >= TINY else "p < 1e-9"
+
+
 def gate_failure_rate(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
     """The mean share of runs that fail a gate does not rise."""
     id, failing = "gate_failure_rate", fails_any(("gate",))
@@ -340,7 +347,7 @@ def gate_failure_rate(pairs: Sequence[Pair], limits: Limits) -> RuleResult:
     numbers = {"mean_rise": float(rise.mean), "p": p, "high": high, "allowed": allowed}
     if p <= limits.errors.gates and rise.mean > limits.gate_increase:
         return violated(
-            id, f"gates fail in {float(rise.mean):.1%} more of the runs (p = {p:.2g})", **numbers
+            id, f"gates fail in {float(rise.mean):.1%} more of the runs ({_shown(p)})", **numbers
         )
     if high is None:
         return undecided(id, _ALONE, **numbers)
@@ -369,7 +376,7 @@ def severe_failures(pairs: Sequence[Pair], limits: Limits, fresh: Fresh) -> Rule
     if p <= limits.errors.severe_exchange and rise.mean > 0:
         return violated(
             id,
-            f"severe failures in {float(rise.mean):.1%} more of the runs (p = {p:.2g})",
+            f"severe failures in {float(rise.mean):.1%} more of the runs ({_shown(p)})",
             **numbers,
         )
     if more and limits.deterministic:

@@ -186,6 +186,8 @@ class ScoredCriterion(NamedTuple):
     """Whether it misses its critical floor; None where it has none."""
     is_severe: bool = False
     """Whether missing that is severe."""
+    is_doubted: bool = False
+    """Whether only a judge that may not gate says that it reaches its floor."""
 
 
 class Attempts:
@@ -210,6 +212,9 @@ class Attempts:
                     else item.norm_units,
                     None if item.floor_units is None else item.floor_failed,
                     item.criterion.role in self._severe.roles,
+                    item.judge_fault is not None
+                    and item.floor_units is not None
+                    and item.norm_units >= item.floor_units,
                 )
                 for item, weight in zip(grade.criteria, grade.weights, strict=True)
             ],
@@ -256,6 +261,9 @@ class Attempts:
                 gaps[item.name] = -(-exact.SCORE_MAX * item.weight // total) if total else 0
             elif item.floor_failed is not None:
                 check = Check("floor", item.name)
+                if item.is_doubted:  # its word is no evidence, for either side
+                    unjudged.add(check)
+                    continue
                 judged.add(check)
                 if item.floor_failed:
                     failed.add(check)

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assay.server.auth import host_name
 from assay.server.bodies import BODY_READ
+from assay.server.http_protocol import CONNECTION
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.server.streams import has_left
@@ -76,8 +77,8 @@ class Guard:
                 gone = True
                 raise
             except RuntimeError:  # uvloop, on a connection that is closed
-                await asyncio.sleep(0)
-                gone = has_left(receive)
+                connection = scope.get(CONNECTION)
+                gone = has_left(receive) if connection is None else connection.is_closing()
                 raise
 
         try:

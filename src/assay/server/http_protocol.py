@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from http import HTTPStatus
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -18,6 +19,8 @@ from assay.server.problems import MEDIA_TYPE, Problem, safe
 MAX_HEAD = 64 * 1024
 MAX_WAITING = 100
 """How many requests of a connection may wait for the answers before theirs."""
+CONNECTION = "assay.connection"
+"""Where a request names its connection, in its scope."""
 HEAD_S = 30.0
 """How long a connection may take to send the head of a request."""
 
@@ -69,6 +72,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._head_end is None:
             self._expect_head()
         super().on_message_begin()
+        cast("dict[str, Any]", self.scope)[CONNECTION] = self.transport
 
     def on_headers_complete(self) -> None:
         """Check a head that arrived in few parts."""
