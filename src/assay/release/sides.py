@@ -261,7 +261,7 @@ class Attempts:
                 gaps[item.name] = -(-exact.SCORE_MAX * item.weight // total) if total else 0
             elif item.floor_failed is not None:
                 check = Check("floor", item.name)
-                if item.is_doubted:  # its word is no evidence, for either side
+                if item.is_doubted:  # what it says does not count, for either side
                     unjudged.add(check)
                     continue
                 judged.add(check)
