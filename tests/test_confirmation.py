@@ -152,11 +152,12 @@ def test_a_baseline_that_agrees_with_itself_needs_fewer_turns(
     assert assay(*GATE).json()["confirmation"]["repeats"] == turns
 
 
+@pytest.mark.parametrize("stored", [1, 2])
 def test_where_the_baseline_fails_all_that_it_passed_before_the_world_has_changed(
-    assay: Any, files: Path
+    assay: Any, files: Path, stored: int
 ) -> None:
-    twice = [one for card in cards(BASE) for one in again(card, 2, name="first")]
-    write(files / "base.jsonl", twice)
+    before = [one for card in cards(BASE) for one in again(card, stored, name="first")]
+    write(files / "base.jsonl", before)
     write(files / "cand.jsonl", failing({3, 4, 5}, BASE))
     ours = [one for at in (3, 4, 5) for one in again(failing({at}, BASE)[at], 3)]
     theirs = [one for at in (3, 4, 5) for one in again(failing({at}, BASE)[at], 3, name="b")]
