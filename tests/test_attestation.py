@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import assay as product
-from assay.canon import canonical, digest
+from assay.canon import canonical, digest, plain
 from assay.errors import AssayError, InputError
 from assay.files.inputs import file_digest
 from assay.installing import install_hint
@@ -26,7 +26,6 @@ from assay.release import attestation
 from assay.release.attestation import Subject, envelope, statement
 from assay.release.attestation_check import verify
 from assay.release.signing import signed_bytes
-from assay.views.documents import plain
 from commands import Result, run_here
 from documents import scorecard
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from assay.canon import number_text
+from assay.canon import number_text, plain
 from assay.errors import UsageError
 from assay.exams.document import exam_result
 from assay.files.json_files import Document, parse_json
@@ -30,6 +30,7 @@ from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.records.exam import ExamFileCount, ExamResult, PatternSeen
 from assay.records.judge_card import CardAdmission, CardTerm, Estimate, JudgeCard, WeightedKappas
+from assay.records.samples import SampleAnswer, SampleTexts
 from assay.release.summary import Summary
 from assay.views import drawing
 from assay.views.blocks import Figure
@@ -48,9 +49,7 @@ from assay.views.charts import (
     summaries,
     trends,
 )
-from assay.views.decision_samples import SampleAnswer, SampleTexts
 from assay.views.decision_sections import decision_charts, decision_view
-from assay.views.documents import plain
 from assay.views.exam import ExamPoint
 from assay.views.exam_page import exam_charts, exam_page
 from assay.views.html import Report, render

@@ -19,6 +19,13 @@ from assay.records.decision import (
     RuleResult,
 )
 from assay.records.evidence import title_of
+from assay.records.samples import (
+    SampleAnswer,
+    SampleEvidence,
+    SampleGrade,
+    SampleTexts,
+    TextCollector,
+)
 from assay.views.blocks import Details, Section
 from assay.views.decision import (
     confidence,
@@ -30,9 +37,6 @@ from assay.views.decision import (
 )
 from assay.views.decision_samples import (
     NO_LINKS,
-    SampleAnswer,
-    SampleTexts,
-    TextCollector,
     cleared_line,
     confirmation_lines,
     confirmation_section,
@@ -43,7 +47,6 @@ from assay.views.decision_samples import (
     suspect_verdict,
 )
 from assay.views.decision_sections import decision_view
-from assay.views.samples import SampleEvidence, SampleGrade
 from assay.views.text import text_view
 from decisions import confirmation, counted, decided, decision, rule, suspect
 from documents import run

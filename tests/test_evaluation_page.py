@@ -14,11 +14,17 @@ from assay.archive.labels import label_draft
 from assay.archive.sides import baseline_draft
 from assay.records.evaluation import EvaluationTotals
 from assay.records.label import Override
+from assay.records.samples import (
+    SampleQuery,
+    SampleRow,
+    SampleRun,
+    count_samples,
+    page_of,
+    sample_grade,
+)
 from assay.records.summary import ValueInterval
 from assay.views.evaluation_page import evaluation_figures, samples_region
-from assay.views.sample_query import SampleQuery, count_samples, page_of
 from assay.views.sample_table import MAX_CRITERIA, SampleLinks, criterion_columns, sample_table
-from assay.views.samples import SampleRow, SampleRun, sample_grade
 from serving import Api, runs, serving
 from test_labels import BEN, label
 

@@ -15,6 +15,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import assay
+from assay.canon import encode
 from assay.errors import FormulaError
 from assay.errors.codes import CODES
 from assay.exact import NORM_ONE
@@ -31,7 +32,6 @@ from assay.formulas import (
 )
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
-from assay.views.documents import encode
 from documents import run, scorecard
 
 if TYPE_CHECKING:

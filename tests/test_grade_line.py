@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from assay.canon import plain
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
+from assay.records.grade_line import GradeLine, as_line
 from assay.views import junit, markdown
-from assay.views.documents import plain
-from assay.views.grade_line import GradeLine, as_line, causes, change_text
+from assay.views.grade_line import causes, change_text
 from assay.views.html import render
 from cards import graded
 from documents import scorecard

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from assay.canon import plain
 from assay.files.json_files import Document
 from assay.judging.client import Client
 from assay.judging.journal import Journal
@@ -28,7 +29,6 @@ from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import make_workflow
 from assay.sandbox.isolation import available
 from assay.scoring.sources import criterion_sources, without_source
-from assay.views.documents import plain
 from judges import reading_judge, spec
 
 SHELF = Shelf()

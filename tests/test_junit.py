@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import assay as product
+from assay.canon import plain
 from assay.pipeline.payload import payload
 from assay.records.decision import OperationDifference
 from assay.records.exam import ExamGate, ExamGateDigests, HardGate, TargetCheck
+from assay.records.samples import SampleAnswer, SampleTexts
 from assay.views import junit
-from assay.views.decision_samples import SampleAnswer, SampleTexts
-from assay.views.documents import plain
 from decisions import confirmation, decided, decision, rule, suspect
 from documents import run, scorecard
 from exported import exported

@@ -20,10 +20,11 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.pipeline.payload import payload
 from assay.records.decision import ContractChange, Decision
+from assay.records.samples import SampleAnswer, SampleTexts
 from assay.records.summary import ValueInterval
 from assay.views import markdown, pieces
 from assay.views.decision import OUTCOMES, decision_summary, outcome_word
-from assay.views.decision_samples import LISTED, TEXT, SampleAnswer, SampleTexts
+from assay.views.decision_samples import LISTED, TEXT
 from assay.views.exporters import ResultSource
 from assay.views.markdown_code import MAX_TEXT, cell_code, code
 from assay.views.markdown_view import view

@@ -38,7 +38,7 @@ CODES = {
     "cli/conform_flowmcp.py": "`reason` of stable.eligibility is a code of the vectors",
     "cli/batch_summary.py": "a row is rejected for one of a list of reasons, each with its code",
     "views/evaluation_page.py": "a reader picks one of the causes that the page lists",
-    "views/sample_query.py": "a reader picks one of the causes that the page lists",
+    "records/samples.py": "a reader picks one of the causes that the page lists",
 }
 """Files where such a name holds one of a closed list in place of a sentence."""
 SHOWN = {

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from assay.canon import encode
 from assay.errors import (
     AssayError,
     ExitCode,
@@ -40,7 +41,6 @@ from assay.tracing.protobuf import from_protobuf
 from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN, listed_tools, passages
 from assay.tracing.spans import Span
 from assay.tracing.wire import MAX_TEXT, from_json
-from assay.views.documents import encode
 from assay.views.telemetry import EVENT
 from documents import run as document
 from receiving import Receiver

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from assay.canon import encode
 from assay.errors import UsageError
 from assay.files.json_files import Document
 from assay.importers.importer import NameVersion, Wanted
@@ -29,7 +30,6 @@ from assay.store import traces as stored
 from assay.store.ledger import open_ledger
 from assay.tracing.spans import Span
 from assay.views import exporting
-from assay.views.documents import encode
 from assay.views.exporting import OtlpTarget, configured, events_of, send
 from assay.views.telemetry import EVENT, events
 from documents import run

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 import assay
+from assay.canon import plain
 from assay.files.json_files import Unread, stream_documents
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
-from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
 
 EXAMPLES = Path(assay.__file__).parent / "cli" / "examples"

@@ -13,8 +13,8 @@ from assay.archive.compared import ComparedWith, compared_with, evaluations_of
 from assay.archive.evaluations import StoredEvaluation, find_evaluation
 from assay.archive.sample_view import SampleView, view_samples
 from assay.archive.sides import baseline_draft
+from assay.records.samples import SampleQuery
 from assay.store.ledger import Ledger
-from assay.views.sample_query import SampleQuery
 from serving import Api, runs, serving
 
 

@@ -73,7 +73,7 @@ class Grades(list["Grade"]):
         return len(self) > 0 and all(self)
 
     def __repr__(self) -> str:
-        from assay.views.grade_line import as_line
+        from assay.records.grade_line import as_line
 
         failed = [f"{grade.run_id}: {as_line(grade).why}" for grade in self if not grade.passed]
         return "; ".join([f"{len(failed):,} of {len(self):,} runs did not pass", *failed[:3]])
@@ -155,7 +155,7 @@ class Assay:
         return self._graders[key]
 
     def _keep(self, graded: Graded) -> Grade:
-        from assay.views.grade_line import as_line
+        from assay.records.grade_line import as_line
 
         grade = graded.grade
         kept = {
@@ -169,7 +169,7 @@ class Assay:
             "gradingSystem": grade.grading_system,
         }
         if self._whole:
-            from assay.views.documents import encode
+            from assay.canon import encode
 
             kept["result"] = encode(graded.payload()).decode()
         self._graded.append(kept)
@@ -178,9 +178,9 @@ class Assay:
 
 def _document(evidence: Any) -> Document:
     """A mapping as a document; a value that JSON can't express is refused."""
+    from assay.canon import encode
     from assay.errors import EvidenceError
     from assay.files.json_files import Document
-    from assay.views.documents import encode
 
     try:
         encode(evidence)

@@ -19,8 +19,8 @@ from assay.archive.evaluations import StoredEvaluation, stored_items
 from assay.canon import digest
 from assay.grouping import grouped
 from assay.records.label import Draw, LabelDraw, LabelItem
+from assay.records.samples import sample_evidence
 from assay.store.ledger import Ledger
-from assay.views.samples import sample_evidence
 
 FORGOTTEN, NO_ANSWER, UNGRADED = "forgotten", "no answer", "not graded"
 NO_JUDGE, AGREE = "no judge's score", "judge and rules agree"

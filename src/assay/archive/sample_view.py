@@ -12,9 +12,8 @@ from typing import NamedTuple
 from assay.archive.compared import ComparedWith, compared_with
 from assay.archive.evaluations import StoredEvaluation
 from assay.archive.samples import run_rows, sample_rows
+from assay.records.samples import Baseline, SampleQuery, SampleRow, missing_samples, select_samples
 from assay.store.ledger import Ledger
-from assay.views.sample_query import Baseline, SampleQuery, missing_samples, select_samples
-from assay.views.samples import SampleRow
 
 ALWAYS_COMPARED = 2_000
 """Up to this many runs, differences from the baseline are counted on every page."""

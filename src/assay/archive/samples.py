@@ -13,9 +13,7 @@ from threading import Lock
 
 from assay.archive.evaluations import StoredEvaluation
 from assay.records.evaluation import EvaluatedRun
-from assay.store.drafts import Item
-from assay.store.ledger import Ledger
-from assay.views.samples import (
+from assay.records.samples import (
     SampleRow,
     SampleRun,
     fold_samples,
@@ -24,6 +22,8 @@ from assay.views.samples import (
     sample_name,
     with_evidence,
 )
+from assay.store.drafts import Item
+from assay.store.ledger import Ledger
 
 _RUNS_AT_ONCE = 100  # a run may be megabytes
 _REMEMBERED = 60_000

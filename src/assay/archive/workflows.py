@@ -22,13 +22,11 @@ from assay.archive.compared import (
 from assay.archive.evaluations import StoredEvaluation, brief_evaluations
 from assay.errors import AssayError
 from assay.records.decision import DECISION_SCHEMA
-from assay.records.evaluation import Evaluation
+from assay.records.evaluation import Evaluation, LastDecision, WorkflowBaseline, graded_by
 from assay.stats.rates import rate_difference
 from assay.store import recent
 from assay.store.ledger import Ledger
 from assay.store.names import ActiveWorkflow, active_workflows
-from assay.views.evaluations import graded_by
-from assay.views.workflow_card import CardBaseline, CardDecision
 
 EVALUATIONS = EARLIER + 1
 """How many evaluations of a workflow are read: the newest, and what it may be compared with."""
@@ -51,8 +49,8 @@ class WorkflowState(NamedTuple):
     """The newest first, without their lists of runs."""
     changed: tuple[str, ...] = ()
     """Digests of evaluations that don't match their digests, or can't be read."""
-    baseline: CardBaseline | None = None
-    decision: CardDecision | None = None
+    baseline: WorkflowBaseline | None = None
+    decision: LastDecision | None = None
 
     @property
     def name(self) -> str:
@@ -144,7 +142,7 @@ def _baseline(
     project: str,
     state: WorkflowState,
     named: dict[tuple[str, str], NamedBaseline],
-) -> CardBaseline | None:
+) -> WorkflowBaseline | None:
     """The named baseline of the newest evaluation's workflow and dataset, else the evaluation
     before it on that dataset. The baseline itself is compared with the one before, too.
     """
@@ -157,9 +155,9 @@ def _baseline(
         try:
             evaluation = _evaluation_of(ledger, project, kept, newest)
         except AssayError:  # the page of the evaluation shows what is wrong
-            return CardBaseline(kept.name, None, reason="its evaluation can't be read")
+            return WorkflowBaseline(kept.name, None, reason="its evaluation can't be read")
         if evaluation is None:
-            return CardBaseline(
+            return WorkflowBaseline(
                 kept.name,
                 None,
                 reason="it was not made of one stored evaluation",
@@ -190,7 +188,7 @@ def _evaluation_of(
 
 def _compared(
     ledger: Ledger, project: str, name: str, newest: StoredEvaluation, baseline: StoredEvaluation
-) -> CardBaseline:
+) -> WorkflowBaseline:
     of, other = newest.evaluation, baseline.evaluation
     ours, theirs = of.totals, other.totals
     reason = (
@@ -203,14 +201,14 @@ def _compared(
         else ""
     )
     if of.dataset != other.dataset:
-        return CardBaseline(name, other, reason=reason)
+        return WorkflowBaseline(name, other, reason=reason)
     shared = shared_samples(ledger, newest, baseline, project=project)
     reason = reason or shared.reason
     difference = None if reason else rate_difference(*shared[:4])
-    return CardBaseline(name, other, difference, reason, shared.lost)
+    return WorkflowBaseline(name, other, difference, reason, shared.lost)
 
 
-def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, CardDecision]:
+def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, LastDecision]:
     """The newest release decision about each workflow, among the last few of the project."""
     last = [
         brief
@@ -218,13 +216,13 @@ def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict
         if brief.schema == DECISION_SCHEMA and brief.status is not None
     ]
     sides = recent.sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
-    decisions: dict[str, CardDecision] = {}
+    decisions: dict[str, LastDecision] = {}
     for brief in last:
         for workflow, version in sides.get(brief.seq, {}).get("candidate", ()):
             if workflow in workflows:
                 decisions.setdefault(
                     workflow,
-                    CardDecision(
+                    LastDecision(
                         brief.digest, brief.status, brief.policy, brief.created_at, version
                     ),
                 )

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
+from assay.canon import plain, pretty
 from assay.cli import demo_noise, demo_run
 from assay.cli import demo_parts as parts
 from assay.cli import options as opt
@@ -28,6 +29,7 @@ from assay.judging.card import read_card
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader
 from assay.records.exam import ExamGate, ExamResult
+from assay.records.grade_line import as_line
 from assay.records.summary import SummaryBlock
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
@@ -40,8 +42,8 @@ from assay.tools.reading.files import read_schema
 from assay.tools.report import report_document, shown_text_of
 from assay.tools.server_checks import run_checks
 from assay.tools.validation import assess
-from assay.views.documents import JsonDocument, plain, pretty
-from assay.views.grade_line import as_line, surprises
+from assay.views.documents import JsonDocument
+from assay.views.grade_line import surprises
 from assay.views.html import render
 from assay.views.judge_card import judge_page
 from assay.views.pieces import number

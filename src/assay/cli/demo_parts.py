@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from assay.canon import plain
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_side
 from assay.cli.judge_card import audit_document
@@ -34,12 +35,11 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.pipeline.importing import import_runs, totals
 from assay.records.decision import Decision
+from assay.records.grade_line import as_line
 from assay.records.judge_card import CardAdmission, JudgeCard
 from assay.release.policy import make_release_rules
 from assay.services.compare import compare
 from assay.views.decision import outcome_word, rule_word
-from assay.views.documents import plain
-from assay.views.grade_line import as_line
 
 PAIRS = 12
 PROBES = ("position", "padding")

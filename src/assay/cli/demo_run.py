@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from assay.canon import plain, pretty
 from assay.cli import options as opt
 from assay.errors import printable
 from assay.files.atomic import write_file
@@ -28,7 +29,6 @@ from assay.running.post_run import after_of
 from assay.running.repair import lacking
 from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import read_workflow
-from assay.views.documents import plain, pretty
 
 HEADS = ("issue", "applies", "fail-to-pass", "pass-to-pass", "sandbox", "grade", "why")
 MAX_WHY = 110

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 
+from assay.canon import pretty
 from assay.cli import exam as common
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag, policy_option
@@ -18,7 +19,6 @@ from assay.exams.recalibration import recalibrated, recalibration_document, rewe
 from assay.exams.reviewing import due_items, hold_review, review_document
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
-from assay.views.documents import pretty
 from assay.views.exam_text import recalibration_lines, review_lines
 
 

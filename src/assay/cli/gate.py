@@ -9,6 +9,7 @@ import subprocess
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, flag, repeated
 from assay.cli.grade import choice_of
@@ -23,7 +24,6 @@ from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.release.decision import exit_code
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
+    from assay.records.samples import Texts
     from assay.services.compare import Asked, FreshRuns
-    from assay.views.decision_samples import Texts
 
 
 def run(options: Options) -> int:
@@ -288,10 +288,11 @@ def _decide_and_store(
 def _finish(options: Options, made: Decided) -> int:
     from assay.cli import terminal
     from assay.cli.gate_named import next_command, suspects_text
+    from assay.records.samples import NO_TEXTS
     from assay.views import junit
     from assay.views.blocks import Note
     from assay.views.decision import decision_summary, outcome_word
-    from assay.views.decision_samples import NO_TEXTS, TEXT
+    from assay.views.decision_samples import TEXT
     from assay.views.decision_sections import decision_charts
     from assay.views.markdown_view import view
 

@@ -18,18 +18,13 @@ from assay.pipeline.grading import Graded, Grader
 from assay.pipeline.sample_texts import read_texts
 from assay.records.decision import Decision
 from assay.records.evidence import IMPORTED
+from assay.records.samples import NO_TEXTS, TextCollector, Texts
 from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.services.compare import ReadSide
 from assay.views.blocks import Part, section
 from assay.views.charts.decisions import ScorePair
-from assay.views.decision_samples import (
-    NO_TEXTS,
-    TextCollector,
-    Texts,
-    new_failures,
-    samples_to_show,
-)
+from assay.views.decision_samples import new_failures, samples_to_show
 from assay.views.report_evidence import evidence_block, kept_evidence
 from assay.views.report_rows import kept_row
 

@@ -20,6 +20,7 @@ from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, Unread, stream_documents
 from assay.pipeline.sides import Rereadable, Seen, severe_of, side_of
+from assay.records.samples import names_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import (
@@ -30,7 +31,6 @@ from assay.release.baseline import (
     refuse_exam,
 )
 from assay.services.compare import Asked, Origin, check_origins, regraded_baseline
-from assay.views.documents import names_of
 from assay.views.exporters import ResultSource
 
 if TYPE_CHECKING:

@@ -27,10 +27,11 @@ from assay.cli.stream import (
 from assay.cli.totals import GradedPiece, Totals, exit_code, faults_error, pass_bar
 from assay.errors import Fault, NotEnoughEvidence, ShelfError, printable
 from assay.pipeline.choice import Choice
+from assay.records.grade_line import GradeLine
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.exporters import FORMATS, format_of
 from assay.views.exporting import Outbox
-from assay.views.grade_line import GradeLine, bar_text, lines_table, totals_text, versions_text
+from assay.views.grade_line import bar_text, lines_table, totals_text, versions_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -23,6 +23,7 @@ from assay.archive.evaluation_choice import (
     own_profile,
     refuse_unknown_scales,
 )
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.parsing import Options
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count
@@ -40,7 +41,6 @@ from assay.importers.tally import ImportTally
 from assay.pipeline.importing import ImportedRuns, import_runs
 from assay.pipeline.made_profile import PASSED, map_option
 from assay.registry import is_path, near_miss
-from assay.views.documents import pretty
 from assay.views.pieces import clip
 
 MAX_NOTES = 20

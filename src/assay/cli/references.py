@@ -25,6 +25,7 @@ from assay.archive.evaluations import (
     stored_runs,
     versions_of,
 )
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.configured import COMMAND_LINE
 from assay.cli.imported_inputs import (
@@ -43,7 +44,6 @@ from assay.files.json_files import Document, stream_documents
 from assay.registry import is_path, is_relative
 from assay.release.baseline import names as baseline_names
 from assay.services.rules import GradedSide, RulesRequest, rules_for
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -16,6 +16,7 @@ from assay.archive.evaluating import MadeEvaluation
 from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.archive.evaluations import default_name
 from assay.archive.store import Store
+from assay.canon import encode
 from assay.cli.grade import choice_of
 from assay.cli.import_evaluations import evaluate_file
 from assay.cli.imported_inputs import is_importable, left_out
@@ -30,7 +31,6 @@ from assay.records.grade import is_graded
 from assay.records.reading import read_run
 from assay.store.drafts import body_of, graded_drafts
 from assay.store.ledger import open_ledger
-from assay.views.documents import encode
 
 
 class ViewedFile(NamedTuple):

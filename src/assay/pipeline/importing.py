@@ -16,6 +16,7 @@ from fractions import Fraction
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from assay.canon import encode
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, count
 from assay.files.atomic import atomic_write
 from assay.files.inputs import open_input
@@ -28,7 +29,6 @@ from assay.importers.tally import ImportTally
 from assay.pipeline.made_profile import PASSED, make_profile, reasons_not_to_grade
 from assay.records.reading import read_run
 from assay.scoring.profile import Profile
-from assay.views.documents import encode
 
 COUNTS = ("samples", "passed")
 """The totals that must be equal."""

@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from assay.canon import plain
 from assay.files.json_files import Document
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
 from assay.pipeline.sides import Documents
 from assay.records.grade import is_graded
-from assay.views.decision_samples import SideName, TextCollector
-from assay.views.documents import names_of, plain
-from assay.views.samples import sample_evidence, sample_grade
-from assay.views.worst_samples import gate_reason
+from assay.records.samples import (
+    SideName,
+    TextCollector,
+    gate_reason,
+    names_of,
+    sample_evidence,
+    sample_grade,
+)
 
 
 def read_texts(

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from assay.archive.grades import own_run
+from assay.records.grade_line import GradeLine
 from assay.server.state import Services
 from assay.store.drafts import Item
 from assay.store.facets import moment_key
 from assay.store.listing import GradeOf, evidence_of, grades_of
 from assay.store.reading import SPAN, span_moment
-from assay.views.grade_line import GradeLine
 
 LOOKED_AT = 2000
 """How many rows are examined for one page."""

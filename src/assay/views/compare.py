@@ -10,6 +10,7 @@ from msgspec import structs
 from assay.errors import count
 from assay.records.decision import Decision
 from assay.records.evaluation import Evaluation, EvaluationTotals
+from assay.records.samples import MAX_TEXT, NO_TEXTS, SamplePage, SampleRow, Texts
 from assay.views.blocks import (
     Block,
     Chip,
@@ -38,8 +39,6 @@ from assay.views.decision import (
 )
 from assay.views.decision_samples import (
     NO_LINKS,
-    NO_TEXTS,
-    Texts,
     confirmation_section,
     failures_section,
     is_confirming,
@@ -62,9 +61,7 @@ from assay.views.pieces import (
     strong,
     verdict,
 )
-from assay.views.sample_query import SamplePage
 from assay.views.sample_table import NumberedPager, Search, numbered_pager
-from assay.views.samples import MAX_TEXT, SampleRow
 from assay.views.word_diff import TextSpan, marked, word_diff
 
 MAX_SHOWN = 600

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from assay.views.sample_query import SampleQuery, change_of, select_samples, without_doubles
-from assay.views.samples import SampleRow
+from assay.records.samples import SampleQuery, SampleRow, change_of, select_samples, without_doubles
 
 ON_A_PAGE = 25
 Movement = Literal["worse", "missing", "same", "better", "new", "neither"]

@@ -19,6 +19,7 @@ from assay.records.decision import (
     RuleResult,
     SliceComparison,
 )
+from assay.records.samples import NO_TEXTS, Texts
 from assay.records.summary import SummaryBlock, ValueInterval
 from assay.views.blocks import (
     Column,
@@ -35,9 +36,7 @@ from assay.views.blocks import (
 from assay.views.charts.decisions import rule_word as rule_word
 from assay.views.decision_samples import (
     LOST,
-    NO_TEXTS,
     SHORT,
-    Texts,
     cleared_line,
     confirmation_table,
     is_confirming,

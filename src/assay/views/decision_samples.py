@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
 from assay.errors import count, few
 from assay.records.decision import Counted, Decision, SidesCounted, SuspectRecord
+from assay.records.samples import NO_TEXTS, SampleAnswer, SampleTexts, Texts
 from assay.views.blocks import (
     Column,
     Details,
@@ -40,14 +41,6 @@ from assay.views.pieces import (
     strong,
     verdict,
 )
-from assay.views.samples import (
-    ANSWERS,
-    QUESTIONS,
-    SampleEvidence,
-    SampleGrade,
-    answer_text,
-    main_text,
-)
 from assay.views.word_diff import marked, word_diff
 
 MAX_ROWS = 200
@@ -72,80 +65,6 @@ _HASH = re.compile(r"(sha256:)?[0-9a-f]{12,}")
 
 
 # --- the texts of both sides
-
-
-SideName = Literal["candidate", "baseline"]
-
-
-class SampleAnswer(NamedTuple):
-    """What one side answered to a sample, and what its runs came to."""
-
-    text: str
-    passed: int
-    runs: int
-    why: str = ""
-    """Why a run did not pass."""
-    reason: str = ""
-    """The reason of the only gate that it fails."""
-
-
-class SampleTexts(NamedTuple):
-    """What a sample was asked, and what both sides answered."""
-
-    question: str = ""
-    expected: str = ""
-    candidate: SampleAnswer | None = None
-    baseline: SampleAnswer | None = None
-
-
-Texts = Mapping[str, SampleTexts]
-"""The texts of the samples that a decision names."""
-NO_TEXTS: Texts = {}
-
-
-class TextCollector:
-    """Collects the texts of some samples. Of repeats it keeps the answer that a reader looks for:
-    one that failed of the candidate, and one that passed of the baseline.
-    """
-
-    def __init__(self) -> None:
-        self._texts: dict[str, SampleTexts] = {}
-
-    def add(
-        self,
-        side: SideName,
-        sample: str,
-        grade: SampleGrade | None,
-        run: SampleEvidence,
-        *,
-        reason: str = "",
-    ) -> None:
-        """Take a run of a sample, with its grade, and the reason of its failed gate."""
-        known = self._texts.get(sample, SampleTexts())
-        passed = grade is not None and grade.passed is True
-        before: SampleAnswer | None = getattr(known, side)
-        why = "" if grade is None else grade.why
-        answer = SampleAnswer(_flat(answer_text(run)), int(passed), 1, why, reason)
-        if before is not None:
-            shown = before if bool(before.why) is (side == "candidate") else answer
-            answer = shown._replace(passed=before.passed + passed, runs=before.runs + 1)
-        known = known._replace(
-            question=known.question or _flat(main_text(run.inputs, QUESTIONS)),
-            expected=known.expected or _flat(main_text(run.expected, ANSWERS)),
-        )
-        self._texts[sample] = (
-            known._replace(candidate=answer)
-            if side == "candidate"
-            else known._replace(baseline=answer)
-        )
-
-    def texts(self) -> dict[str, SampleTexts]:
-        """What was collected."""
-        return dict(self._texts)
-
-
-def _flat(text: str) -> str:
-    return " ".join(text[: 8 * TEXT].split())
 
 
 # --- names

@@ -12,6 +12,7 @@ from typing import Any
 
 from assay.errors import count
 from assay.records.decision import SIDES, ComparisonRecord, Decision
+from assay.records.samples import NO_TEXTS, Texts
 from assay.records.summary import SummaryBlock
 from assay.views.blocks import (
     Column,
@@ -52,9 +53,7 @@ from assay.views.decision import (
     terms_facts,
 )
 from assay.views.decision_samples import (
-    NO_TEXTS,
     RunLinks,
-    Texts,
     confirmation_section,
     failures_section,
     pair_parts,

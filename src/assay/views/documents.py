@@ -2,38 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import msgspec
 
 from assay.canon import encode as encode
 from assay.records.grade import GRADES_SCHEMA, Payload
 from assay.views.exporters import Exporter, Format
-
-
-def pretty(document: Any) -> bytes:
-    """JSON for people: two spaces, one final newline."""
-    return msgspec.json.format(encode(document), indent=2) + b"\n"
-
-
-def names_of(result: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a person may call a run or its grade: its id, or its sample, alone or as a decision
-    calls it, with its dataset. The sample of a run is in its dataset.
-
-    >>> names_of({"run_id": "r-1", "sample_id": "s-1", "dataset": {"id": "faq"}})
-    ('r-1', 's-1', 'faq/s-1')
-    """
-    dataset = result.get("dataset")
-    of = dataset if isinstance(dataset, dict) else {"id": getattr(dataset, "id", None)}
-    name, sample = of.get("id"), of.get("sample_id") or result.get("sample_id")
-    within = (f"{name}/{sample}",) if name and sample else ()
-    return result.get("run_id"), sample, *within
-
-
-def plain(value: Any) -> Any:
-    """A payload as the tree that a reader of its JSON would get."""
-    return msgspec.json.decode(encode(value))
 
 
 class JsonDocument(Format):

@@ -11,9 +11,9 @@ from typing import Any
 from assay.errors import count
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.records.grade import Grade
+from assay.records.grade_line import as_line, unscored
 from assay.views.blocks import Column, Facts, Paragraph, Part, Sentences, Table, parts_of
 from assay.views.evaluations import import_notes, on_dataset, unchecked, versioned
-from assay.views.grade_line import as_line, unscored
 from assay.views.pieces import number, phrase, verdict
 from assay.views.worst_samples import WorstSample, worst_facts
 

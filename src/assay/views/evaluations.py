@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assay.canon import digest
 from assay.errors import count
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.summary import ValueInterval
@@ -48,21 +47,6 @@ def on_dataset(evaluation: Evaluation) -> str:
     """The dataset of an evaluation, and how much of it ran, where samples were chosen."""
     part = chosen_part(evaluation)
     return f"{versioned(evaluation.dataset)}{f' ({part})' if part else ''}"
-
-
-def graded_by(settings: Mapping[str, Any]) -> str:
-    """What an evaluation was graded by, in words: pass rates by different rules can't be compared.
-
-    >>> graded_by({"policy": "workflow", "profile": "rag@1"})
-    'policy workflow, profile rag@1, default rubric'
-    """
-    named = {name: settings.get(name) for name in ("policy", "profile", "rubric")}
-    words = [
-        f"{name} {version}" if version else f"default {name}" for name, version in named.items()
-    ]
-    # Two profiles of one name, or in one file, may ask for different things.
-    own = settings.get("own_profile") or settings.get("project_profile")
-    return ", ".join([*words, *([f"own profile {digest(own)[7:15]}"] if own else [])])
 
 
 def import_notes(settings: Mapping[str, Any]) -> list[str]:

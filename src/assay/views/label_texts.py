@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from assay.records.samples import ANSWERS, MAX_TEXT, QUESTIONS, main_text
 from assay.views.media import read_media
-from assay.views.samples import ANSWERS, MAX_TEXT, QUESTIONS, main_text
 
 PASSAGES = 20
 MAX_PICTURE = 2_000_000

@@ -15,14 +15,9 @@ import msgspec
 
 from assay.errors import count
 from assay.records.grade import Payload
+from assay.records.grade_line import NAMED
 from assay.views.exporters import Exporter, Format, ReportTitle, ResultSource
-from assay.views.grade_line import (
-    NAMED,
-    bar_sentence,
-    causes,
-    is_passed,
-    passed_text,
-)
+from assay.views.grade_line import bar_sentence, causes, is_passed, passed_text
 from assay.views.markdown_code import cell_code, code
 from assay.views.pieces import bar, points
 from assay.views.worst_samples import WorstSample, keep_sample, worst_sample, worst_samples

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from assay.canon import encode_any
 from assay.records.evidence import Run
+from assay.records.samples import SampleRow
 from assay.views.blocks import (
     Block,
     Column,
@@ -49,7 +50,6 @@ from assay.views.pieces import (
 )
 from assay.views.run import about_facts, digest_facts, part_tables
 from assay.views.sample import NO_INPUTS, NOTHING_EXPECTED, no_answer
-from assay.views.samples import SampleRow
 from assay.views.trace import VALIDITY
 
 TEXT = 3_000

@@ -9,9 +9,9 @@ import msgspec
 from msgspec import structs
 
 from assay.records.evidence import Run
-from assay.views import grade_line
+from assay.records.grade_line import as_line
+from assay.records.samples import SampleRow, SampleRun, fold_samples, sample_evidence, sample_grade
 from assay.views.run import SYSTEMS
-from assay.views.samples import SampleRow, SampleRun, fold_samples, sample_evidence, sample_grade
 
 Result = dict[str, Any]
 _ROW = (
@@ -28,7 +28,7 @@ def row_of(result: Mapping[str, Any]) -> Result:
     return {
         **{key: result.get(key) for key in _ROW},
         "dataset": [dataset.get(key) for key in _DATASET],
-        "causes": grade_line.as_line(result).counted,
+        "causes": as_line(result).counted,
         "lost": {
             str(criterion.get("name")): (
                 criterion.get("label") or criterion.get("name"),

@@ -13,9 +13,9 @@ from msgspec import structs
 
 from assay.errors import count
 from assay.records.grade import LETTERS
+from assay.records.samples import SampleRow
 from assay.views.blocks import Block
 from assay.views.pieces import points
-from assay.views.samples import SampleRow
 
 ROOM = 3_400_000
 """Bytes of all rows."""

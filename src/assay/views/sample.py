@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 
 from assay.errors import count
 from assay.records.evidence import Run
+from assay.records.grade_line import as_line
+from assay.records.samples import ANSWERS, QUESTIONS, SampleRun, judge_reason
 from assay.views.blocks import (
     Block,
     Chip,
@@ -36,7 +38,7 @@ from assay.views.grade import (
     lost_points,
     raw_score,
 )
-from assay.views.grade_line import as_line, outcome
+from assay.views.grade_line import outcome
 from assay.views.pieces import (
     absent,
     clip,
@@ -52,7 +54,6 @@ from assay.views.pieces import (
     strong,
     verdict,
 )
-from assay.views.samples import ANSWERS, QUESTIONS, SampleRun, judge_reason
 from assay.views.times import duration
 from assay.views.values import Room, ValueView, pointer
 from assay.views.word_diff import marked, shortened, word_diff

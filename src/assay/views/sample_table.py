@@ -10,6 +10,7 @@ from unicodedata import combining, normalize
 
 from assay.errors import count
 from assay.grouping import grouped
+from assay.records.samples import CRITERION, Baseline, SamplePage, SampleQuery, SampleRow, change_of
 from assay.views.blocks import Block, Column, Table
 from assay.views.pieces import (
     Piece,
@@ -30,14 +31,6 @@ from assay.views.pieces import (
     verdict,
     words,
 )
-from assay.views.sample_query import (
-    CRITERION,
-    Baseline,
-    SamplePage,
-    SampleQuery,
-    change_of,
-)
-from assay.views.samples import SampleRow
 
 MAX_CRITERIA = 6
 """Columns of criteria at a time."""

@@ -13,18 +13,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 from assay.canon import encode_any
 from assay.errors import count, printable
+from assay.records.grade_line import as_line
+from assay.records.samples import NO_TEXTS, Texts
 from assay.registry import home_value, is_path
 from assay.views.charts.decisions import rule_word
 from assay.views.decision import USED, confidence, operation_text
-from assay.views.decision_samples import (
-    NO_TEXTS,
-    Texts,
-    failure_facts,
-    new_failures,
-    sample_label,
-)
+from assay.views.decision_samples import failure_facts, new_failures, sample_label
 from assay.views.exporters import Exporter, ResultSource
-from assay.views.grade_line import as_line, bar_text, gate_text, score_text
+from assay.views.grade_line import bar_text, gate_text, score_text
 from assay.views.sarif import (
     FINGERPRINT,
     NO_FILE,

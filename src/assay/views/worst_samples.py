@@ -12,19 +12,21 @@ from typing import Any
 from msgspec import Struct, structs
 
 from assay.records.evidence import Run, title_of
-from assay.views.blocks import Facts
-from assay.views.markdown_code import code
-from assay.views.pieces import clip, phrase, points
-from assay.views.samples import (
+from assay.records.samples import (
     ANSWERS,
     QUESTIONS,
     SampleGrade,
     answer_text,
+    flat,
+    gate_reason,
     judge_texts,
     main_text,
     sample_evidence,
     sample_grade,
 )
+from assay.views.blocks import Facts
+from assay.views.markdown_code import code
+from assay.views.pieces import clip, phrase, points
 
 WORST = 3
 TEXT = 400
@@ -67,31 +69,16 @@ def _why(grade: SampleGrade, result: Mapping[str, Any], run: Run | None) -> str:
     return f"{grade.why}: {reason}" if reason else grade.why
 
 
-def gate_reason(grade: SampleGrade, result: Mapping[str, Any], run: Run | None) -> str:
-    """The reason of the only gate that a run fails; empty if it states none."""
-    if len(grade.hard_gate_failures) != 1:
-        return ""
-    name = grade.hard_gate_failures[0]
-    verdict = None if run is None else run.gates.get(name)
-    if verdict is not None and verdict.passed is False and verdict.reason:
-        return _flat(verdict.reason)
-    return _flat(str(result.get("hard_gates", {}).get(name, {}).get("reason") or ""))
-
-
 def with_texts(sample: WorstSample, run: Run) -> WorstSample:
     """A sample with the texts of its run."""
     title = title_of(run.metadata)
     return structs.replace(
         sample,
         sample=f"{title} ({sample.sample})" if title else sample.sample,
-        question=_flat(main_text(run.inputs, QUESTIONS)),
-        answer=_flat(answer_text(sample_evidence(run))),
-        expected=_flat(main_text(run.expected, ANSWERS)),
+        question=flat(main_text(run.inputs, QUESTIONS)),
+        answer=flat(answer_text(sample_evidence(run))),
+        expected=flat(main_text(run.expected, ANSWERS)),
     )
-
-
-def _flat(text: str) -> str:
-    return " ".join(text[: 4 * TEXT].split())
 
 
 def keep_worst(worst: list[WorstSample], result: Mapping[str, Any], run: Run | None) -> None:
@@ -140,7 +127,7 @@ def sample_facts(run: Run) -> Facts:
     if isinstance(errors, Mapping):
         facts += [("scorer", f"{target}: {reason}") for target, reason in errors.items()]
     facts += [("judge", text) for text in judge_texts(run)]
-    return Facts([(label, clip(_flat(text), SHORT) if text else "") for label, text in facts])
+    return Facts([(label, clip(flat(text), SHORT) if text else "") for label, text in facts])
 
 
 def worst_samples(worst: Sequence[WorstSample]) -> str:

@@ -22,6 +22,7 @@ from assay.archive.samples import with_texts
 from assay.archive.sides import decision_drafts
 from assay.errors import AssayError, InputError
 from assay.records.decision import read_decision
+from assay.records.samples import page_of
 from assay.release.policy import ReleasePolicy
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.pages.compare_decision import decision_section, refuse_other_rules, refused
@@ -72,7 +73,6 @@ from assay.views.compare_rows import (
     select_compared,
 )
 from assay.views.pieces import address
-from assay.views.sample_query import page_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 OFFERED = 100

@@ -15,6 +15,7 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.regraded import regraded
 from assay.pipeline.sample_texts import read_texts
 from assay.pipeline.sides import Documents
+from assay.records.samples import SampleRow, SampleTexts, SideName, TextCollector
 from assay.server import lookup
 from assay.server.graded_by import grader_by
 from assay.server.pages.compared_rules import choice_for, rules_for
@@ -24,14 +25,7 @@ from assay.services.stored_compare import DecidedSides, ReleaseSide, decide_stor
 from assay.store.baselines import find_baseline
 from assay.store.listing import grades_of
 from assay.views.compare import Version
-from assay.views.decision_samples import (
-    NAMED,
-    SampleTexts,
-    SideName,
-    TextCollector,
-    new_failures,
-)
-from assay.views.samples import SampleRow
+from assay.views.decision_samples import NAMED, new_failures
 
 BASELINE = "baseline:"
 MOST = 2000

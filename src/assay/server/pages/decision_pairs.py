@@ -15,19 +15,19 @@ import msgspec
 from assay import exact
 from assay.archive.sides import DecisionEvidence
 from assay.records.decision import Decision
-from assay.server.state import Services
-from assay.store.listing import grades_of
-from assay.views.charts.decisions import ScorePair
-from assay.views.decision_samples import (
+from assay.records.samples import (
     NO_TEXTS,
     SideName,
     TextCollector,
     Texts,
-    samples_to_show,
-    title_in,
+    sample_evidence,
+    sample_grade,
 )
+from assay.server.state import Services
+from assay.store.listing import grades_of
+from assay.views.charts.decisions import ScorePair
+from assay.views.decision_samples import samples_to_show, title_in
 from assay.views.pieces import address
-from assay.views.samples import sample_evidence, sample_grade
 
 MOST = 1000
 """Up to this many runs of a side, every pair is shown."""

@@ -13,6 +13,7 @@ from assay.archive.sample_view import SampleView, policies_of, view_samples
 from assay.archive.samples import with_texts
 from assay.archive.sides import evidence_of_decision
 from assay.errors import count
+from assay.records.samples import SampleQuery, count_samples, page_of, read_query
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.compared_sides import BASELINE
@@ -29,7 +30,6 @@ from assay.views.evaluation_page import (
 )
 from assay.views.evaluations import import_notes, unchecked, versioned
 from assay.views.pieces import address, clip, link, listed, phrase, verdict
-from assay.views.sample_query import SampleQuery, count_samples, page_of, read_query
 from assay.views.sample_table import SampleLinks, criterion_columns
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

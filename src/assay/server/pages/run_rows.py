@@ -9,11 +9,13 @@ from typing import Any
 
 import msgspec
 
+from assay.records.grade_line import GradeLine
+from assay.records.samples import QUESTIONS, answer_text, main_text, sample_evidence
 from assay.server.run_pages import briefly
 from assay.server.state import Services
 from assay.store.listing import grades_of
 from assay.views.blocks import Column
-from assay.views.grade_line import GradeLine, outcome
+from assay.views.grade_line import outcome
 from assay.views.pieces import (
     absent,
     address,
@@ -27,7 +29,6 @@ from assay.views.pieces import (
     shown,
     small,
 )
-from assay.views.samples import QUESTIONS, answer_text, main_text, sample_evidence
 
 COLUMNS = (
     Column("Run"),

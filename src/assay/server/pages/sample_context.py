@@ -15,14 +15,23 @@ from assay.archive.sample_versions import other_versions
 from assay.archive.sample_view import view_samples
 from assay.archive.samples import sample_rows
 from assay.records.evidence import Run
+from assay.records.samples import (
+    SampleEvidence,
+    SampleQuery,
+    SampleRow,
+    SampleRun,
+    answer_text,
+    neighbours,
+    read_query,
+    sample_evidence,
+    select_samples,
+)
 from assay.server.lookup import RunWithGrades, run_with_grades
 from assay.server.routing import reads
 from assay.server.state import Services
 from assay.views.blocks import Note, Part, Section
 from assay.views.pieces import address
 from assay.views.sample import LONGEST, OtherAnswer, Walk, repeats, versions
-from assay.views.sample_query import SampleQuery, neighbours, read_query, select_samples
-from assay.views.samples import SampleEvidence, SampleRow, SampleRun, answer_text, sample_evidence
 
 LONGEST_NAME = 200
 READS = reads("in", *SampleQuery.__struct_fields__)
