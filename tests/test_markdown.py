@@ -26,8 +26,7 @@ from assay.views import markdown, pieces
 from assay.views.decision import OUTCOMES, decision_summary, outcome_word
 from assay.views.decision_samples import LISTED, TEXT
 from assay.views.exporters import ResultSource
-from assay.views.markdown_code import MAX_TEXT, cell_code, code
-from assay.views.markdown_view import view
+from assay.views.markdown import MAX_TEXT, cell_code, code, view
 from decisions import confirmation, decided, decision, suspect
 from documents import scorecard
 from exported import exported

@@ -294,7 +294,7 @@ def _finish(options: Options, made: Decided) -> int:
     from assay.views.decision import decision_summary, outcome_word
     from assay.views.decision_samples import TEXT
     from assay.views.decision_sections import decision_charts
-    from assay.views.markdown_view import view
+    from assay.views.markdown import view
 
     document = made.decision
     texts = NO_TEXTS if made.named is None else made.named.texts

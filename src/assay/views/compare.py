@@ -12,10 +12,10 @@ from assay.records.decision import Decision
 from assay.records.evaluation import Evaluation, EvaluationTotals
 from assay.records.samples import MAX_TEXT, NO_TEXTS, SamplePage, SampleRow, Texts
 from assay.views.blocks import (
-    Block,
     Chip,
     Chips,
     Column,
+    Control,
     Details,
     Facts,
     Note,
@@ -119,7 +119,7 @@ class Version(NamedTuple):
 # --- what is compared
 
 
-class CompareForm(Block, frozen=True):
+class CompareForm(Control, frozen=True):
     """Evaluations to choose from, each a value and a text; the first chosen one is the baseline."""
 
     evaluations: list[tuple[str, str]]

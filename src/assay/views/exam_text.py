@@ -14,7 +14,7 @@ from assay.canon import number_text
 from assay.errors import count, printable
 from assay.records.exam import AxisNumbers, ExamGate, ExamResult
 from assay.views.exam import exam_view, gate_rows
-from assay.views.markdown_code import cell_code, code
+from assay.views.markdown import cell_code, code
 from assay.views.pieces import bar as share_bar
 
 WIDTH = 20

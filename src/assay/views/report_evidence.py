@@ -15,7 +15,6 @@ from assay.canon import encode_any
 from assay.records.evidence import Run
 from assay.records.samples import SampleRow
 from assay.views.blocks import (
-    Block,
     Column,
     Details,
     Facts,
@@ -60,15 +59,6 @@ FEW = 8
 """Passages, claims, tool calls, gates, criteria and sentences of a sample."""
 MANY = 30
 """Steps and agents."""
-
-
-class EvidenceFold(Block, frozen=True):
-    """A sample with its evidence, folded unless it is opened."""
-
-    place: int
-    summary: str
-    parts: Sequence[Part]
-    opened: bool = False
 
 
 def kept_evidence(run: Run | None) -> dict[str, Any]:
@@ -156,11 +146,10 @@ def evidence_hint(n: int, failed: int) -> str:
 
 def evidence_block(
     row: SampleRow, kept: Mapping[str, Any], result: Mapping[str, Any], place: int, *, opened: bool
-) -> EvidenceFold:
+) -> Details:
     """The evidence of a row, from what was kept of its worst run."""
     name = clip(row.name, 80)
-    return EvidenceFold(
-        place,
+    return Details(
         phrase(
             letter(row.letter or "–", result.get("policy")),
             " ",
@@ -177,6 +166,8 @@ def evidence_block(
             _provenance(result, name),
         ],
         opened=opened,
+        id=f"s-{place}",
+        kind="sample",
     )
 
 

@@ -20,6 +20,7 @@ from assay.views.blocks import (
     Chip,
     Chips,
     Column,
+    Control,
     Details,
     Entries,
     Group,
@@ -73,7 +74,7 @@ CONTEXT = 40
 """Words around each difference."""
 
 
-class Walk(Block, frozen=True):
+class Walk(Control, frozen=True):
     """The way to the evaluation and to the samples before and after; a way that is not there is
     left out.
     """
@@ -115,6 +116,10 @@ class Strip(Block, frozen=True):
     """Short facts in one line."""
 
     parts: Sequence[str]
+
+    def simpler(self) -> Sequence[Part]:
+        """The same in a paragraph."""
+        return [Paragraph(listed(self.parts, " · "))]
 
 
 SPENT = ("latency_ms", "cost_usd", "tokens", "retries")

@@ -11,7 +11,7 @@ from unicodedata import combining, normalize
 from assay.errors import count
 from assay.grouping import grouped
 from assay.records.samples import CRITERION, Baseline, SamplePage, SampleQuery, SampleRow, change_of
-from assay.views.blocks import Block, Column, Table
+from assay.views.blocks import Column, Control, Table
 from assay.views.pieces import (
     Piece,
     absent,
@@ -39,7 +39,7 @@ HEAD_LETTERS = 60
 _NAME = 60
 
 
-class Search(Block, frozen=True):
+class Search(Control, frozen=True):
     """A field to search in; `kept` is the rest of the address."""
 
     action: str
@@ -49,7 +49,7 @@ class Search(Block, frozen=True):
     clear: str
 
 
-class NumberedPager(Block, frozen=True):
+class NumberedPager(Control, frozen=True):
     """The way through pages with numbers; a way that is not there is left out."""
 
     summary: str

@@ -30,7 +30,7 @@ from assay.views.blocks import (
     stated,
 )
 from assay.views.markdown import ROWS as MARKDOWN_ROWS
-from assay.views.markdown_view import view
+from assay.views.markdown import view
 from assay.views.pieces import absent, clip, code, link, number, verdict
 from assay.views.tool_findings import finding_table
 

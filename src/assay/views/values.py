@@ -16,7 +16,7 @@ import msgspec
 
 from assay.canon import encode_any
 from assay.errors import count
-from assay.views.blocks import Block, Paragraph, Part, Verbatim
+from assay.views.blocks import Block, Entries, Heading, ListEntry, Paragraph, Part, Verbatim
 from assay.views.media import Media, read_media
 from assay.views.pieces import absent, address, code, link, listed, phrase, shown
 
@@ -41,17 +41,30 @@ class DocumentText(Block, frozen=True):
         """Whether it may scroll, so that a keyboard must reach it."""
         return len(self.text) > 400 or self.text.count("\n") > 8
 
+    def simpler(self) -> Sequence[Part]:
+        """The text as it is."""
+        return [Verbatim(self.text, self.label)]
+
 
 class Fields(Block, frozen=True):
     """Names and values of an object; a value may be any blocks."""
 
     pairs: Sequence[tuple[str, Sequence[Part]]]
 
+    def simpler(self) -> Sequence[Part]:
+        """An entry for each name."""
+        return [Entries([ListEntry(name, parts) for name, parts in self.pairs], "Fields")]
+
 
 class Items(Block, frozen=True):
     """The items of a list."""
 
     items: Sequence[Sequence[Part]]
+
+    def simpler(self) -> Sequence[Part]:
+        """An entry for each item, by its number."""
+        items = [ListEntry(f"{place}.", parts) for place, parts in enumerate(self.items, 1)]
+        return [Entries(items, "Items")]
 
 
 class ChatMessage(Block, frozen=True):
@@ -60,12 +73,20 @@ class ChatMessage(Block, frozen=True):
     role: str
     parts: Sequence[Part]
 
+    def simpler(self) -> Sequence[Part]:
+        """What was said, under who said it."""
+        return [Heading(self.role), *self.parts]
+
 
 class Picture(Block, frozen=True):
     """A picture at an address of this server."""
 
     source: str
     text: str
+
+    def simpler(self) -> Sequence[Part]:
+        """What it is, in words."""
+        return [Paragraph(self.text)]
 
 
 def json_text(value: Any) -> str:

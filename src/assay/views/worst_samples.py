@@ -6,7 +6,7 @@ a terminal, and in a pull-request comment, where every text of a run is in a cod
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, structs
@@ -25,12 +25,9 @@ from assay.records.samples import (
     sample_grade,
 )
 from assay.views.blocks import Facts
-from assay.views.markdown_code import code
 from assay.views.pieces import clip, phrase, points
 
 WORST = 3
-TEXT = 400
-"""Characters of a question, an answer or an expected value in a comment."""
 SHORT = 160
 """The same on a terminal."""
 
@@ -128,15 +125,3 @@ def sample_facts(run: Run) -> Facts:
         facts += [("scorer", f"{target}: {reason}") for target, reason in errors.items()]
     facts += [("judge", text) for text in judge_texts(run)]
     return Facts([(label, clip(flat(text), SHORT) if text else "") for label, text in facts])
-
-
-def worst_samples(worst: Sequence[WorstSample]) -> str:
-    """The samples as a part of a comment; empty if there are none."""
-    lines = ["### Worst samples\n\n"] if worst else []
-    for case in worst:
-        lines.append(
-            f"- {code(case.sample)}: {code(case.letter)} {points(case.score)}, {code(case.why)}\n"
-        )
-        texts = {"question": case.question, "answer": case.answer, "expected": case.expected}
-        lines += [f"  - {name}: {code(text, most=TEXT)}\n" for name, text in texts.items() if text]
-    return "".join(lines)
