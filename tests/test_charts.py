@@ -49,13 +49,13 @@ from assay.views.charts import (
     summaries,
     trends,
 )
-from assay.views.decision_sections import decision_charts, decision_view
+from assay.views.decision import decision_charts, decision_view
 from assay.views.exam import ExamPoint
 from assay.views.exam_page import exam_charts, exam_page
-from assay.views.html import Report, render
 from assay.views.judge_card import judge_page
 from assay.views.pieces import points
 from assay.views.render import report
+from assay.views.report import Report, render
 from conftest import ROOT
 from decisions import confirmation, decided, suspect
 from examples import CAMPAIGN

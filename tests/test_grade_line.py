@@ -14,7 +14,7 @@ from assay.pipeline.grading import Grader
 from assay.records.grade_line import GradeLine, as_line
 from assay.views import junit, markdown
 from assay.views.grade_line import causes, change_text
-from assay.views.html import render
+from assay.views.report import render
 from cards import graded
 from documents import scorecard
 from exported import exported

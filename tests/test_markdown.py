@@ -23,8 +23,7 @@ from assay.records.decision import ContractChange, Decision
 from assay.records.samples import SampleAnswer, SampleTexts
 from assay.records.summary import ValueInterval
 from assay.views import markdown, pieces
-from assay.views.decision import OUTCOMES, decision_summary, outcome_word
-from assay.views.decision_samples import LISTED, TEXT
+from assay.views.decision import LISTED, OUTCOMES, TEXT, decision_summary, outcome_word
 from assay.views.exporters import ResultSource
 from assay.views.markdown import MAX_TEXT, cell_code, code, view
 from decisions import confirmation, decided, decision, suspect

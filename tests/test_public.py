@@ -164,7 +164,7 @@ def test_grading_one_scorecard_loads_no_validator_no_pool_and_no_numerics(tmp_pa
     assert not loaded & {
         "assay.records.schemas",
         "assay.records.contract",
-        "assay.views.html",
+        "assay.views.report",
         "assay.release.summary",
         "assay.stats.intervals",
     }

@@ -33,8 +33,8 @@ from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
 from assay.tools.forms import all_schemas
 from assay.tools.validation import ALL_RULES
-from assay.views import telemetry
-from assay.views.event_schema import MEANINGS, SCHEMA
+from assay.views import otel_export as telemetry
+from assay.views.events import MEANINGS, SCHEMA
 from conftest import ROOT
 from documents import run
 

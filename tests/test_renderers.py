@@ -14,7 +14,7 @@ import pytest
 
 from assay import views
 from assay.cli import terminal
-from assay.views import blocks, charts, compare, sample, sample_table, values
+from assay.views import blocks, compare, sample, sample_table, values
 from assay.views.blocks import Block, Control, Part, drawn
 from assay.views.charts import Chart
 from assay.views.markdown import view

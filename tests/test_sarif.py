@@ -22,8 +22,7 @@ from assay.files.json_files import Document
 from assay.records.tool_finding import SchemaFinding
 from assay.tools import legibility, validation
 from assay.views.exporters import ResultSource
-from assay.views.sarif import FINGERPRINT, file_uri, is_file, sarif
-from assay.views.sarif_grades import Sarif
+from assay.views.sarif import FINGERPRINT, Sarif, file_uri, is_file, sarif
 
 SYSTEMS = {"scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"}
 RULES = {**validation.RULES, **legibility.RULES}

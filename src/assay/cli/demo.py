@@ -44,9 +44,9 @@ from assay.tools.server_checks import run_checks
 from assay.tools.validation import assess
 from assay.views.documents import JsonDocument
 from assay.views.grade_line import surprises
-from assay.views.html import render
 from assay.views.judge_card import judge_page
 from assay.views.pieces import number
+from assay.views.report import render
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
 STORIES = {

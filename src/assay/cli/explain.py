@@ -25,9 +25,15 @@ from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import KINDS, read_run
 from assay.records.samples import names_of
 from assay.registry import near_miss
-from assay.views.evaluation import RunReasons, evaluation_view
-from assay.views.grade_text import explanation
-from assay.views.worst_samples import WorstSample, keep_worst, sample_facts, with_texts
+from assay.views.evaluation import (
+    RunReasons,
+    WorstSample,
+    evaluation_view,
+    keep_worst,
+    sample_facts,
+    with_texts,
+)
+from assay.views.grade import explanation
 
 STORED = "the evaluation"
 KNOWN = 10_000

@@ -291,9 +291,7 @@ def _finish(options: Options, made: Decided) -> int:
     from assay.records.samples import NO_TEXTS
     from assay.views import junit
     from assay.views.blocks import Note
-    from assay.views.decision import decision_summary, outcome_word
-    from assay.views.decision_samples import TEXT
-    from assay.views.decision_sections import decision_charts
+    from assay.views.decision import TEXT, decision_charts, decision_summary, outcome_word
     from assay.views.markdown import view
 
     document = made.decision
@@ -322,8 +320,7 @@ def _finish(options: Options, made: Decided) -> int:
 
 
 def _html(options: Options, made: Decided) -> bytes:
-    from assay.views.decision import outcome_word
-    from assay.views.decision_sections import decision_view
+    from assay.views.decision import decision_view, outcome_word
     from assay.views.render import report
 
     document, named = made.decision, made.named
@@ -342,7 +339,7 @@ def _html(options: Options, made: Decided) -> bytes:
 
 def _sarif(options: Options, document: Decision, texts: Texts) -> bytes:
     from assay.cli.gate_sides import sample_places
-    from assay.views.sarif_grades import decision, named_samples
+    from assay.views.sarif import decision, named_samples
 
     files = [file for file in options.files if is_path(file) and file != "-"]
     return decision(

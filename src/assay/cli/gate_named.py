@@ -24,9 +24,9 @@ from assay.release.baseline import names
 from assay.services.compare import ReadSide
 from assay.views.blocks import Part, section
 from assay.views.charts.decisions import ScorePair
-from assay.views.decision_samples import new_failures, samples_to_show
-from assay.views.report_evidence import evidence_block, kept_evidence
-from assay.views.report_rows import kept_row
+from assay.views.decision import new_failures, samples_to_show
+from assay.views.report import kept_row
+from assay.views.sample import evidence_block, kept_evidence
 
 BROKEN = 3
 """Samples that failed before, too, of which a page shows the texts."""

@@ -30,8 +30,8 @@ from assay.pipeline.choice import Choice
 from assay.records.grade_line import GradeLine
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.exporters import FORMATS, format_of
-from assay.views.exporting import Outbox
 from assay.views.grade_line import bar_text, lines_table, totals_text, versions_text
+from assay.views.otel_export import Outbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

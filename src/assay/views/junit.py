@@ -16,8 +16,15 @@ from assay.errors import count, printable
 from assay.records.grade_line import NAMED
 from assay.records.samples import NO_TEXTS, SampleTexts, Texts
 from assay.views.charts.decisions import rule_word
-from assay.views.decision import USED, confidence, operation_text
-from assay.views.decision_samples import NewFailure, failure_facts, new_failures, sample_label
+from assay.views.decision import (
+    USED,
+    NewFailure,
+    confidence,
+    failure_facts,
+    new_failures,
+    operation_text,
+    sample_label,
+)
 from assay.views.exam import gate_rows, no_answer
 from assay.views.exporters import Exporter, Format
 from assay.views.grade_line import bar_text, causes, score_text, versions_text

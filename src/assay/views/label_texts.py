@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from assay.records.samples import ANSWERS, MAX_TEXT, QUESTIONS, main_text
-from assay.views.media import read_media
+from assay.views.values import read_media
 
 PASSAGES = 20
 MAX_PICTURE = 2_000_000

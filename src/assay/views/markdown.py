@@ -31,10 +31,10 @@ from assay.views.blocks import (
     Verbatim,
     drawn,
 )
+from assay.views.evaluation import WorstSample, keep_sample, worst_sample
 from assay.views.exporters import Exporter, Format, ReportTitle, ResultSource
 from assay.views.grade_line import bar_sentence, causes, is_passed, passed_text
 from assay.views.pieces import Piece, bar, points
-from assay.views.worst_samples import WorstSample, keep_sample, worst_sample
 
 ROWS = 50
 """Most rows of a table; code hosts limit the length of a comment."""

@@ -32,7 +32,7 @@ from assay.views.blocks import (
 from assay.views.charts import Chart
 from assay.views.charts.evaluations import EvaluationPoint, pass_rates
 from assay.views.decision import decided
-from assay.views.evaluations import unchecked, versioned
+from assay.views.evaluation import unchecked, versioned
 from assay.views.pieces import (
     absent,
     address,

@@ -23,7 +23,7 @@ from assay.server.state import Services
 from assay.store import jobs, recent
 from assay.views.blocks import Paragraph, Part, Sentences
 from assay.views.decision import decided as decided_as
-from assay.views.evaluations import unchecked
+from assay.views.evaluation import unchecked
 from assay.views.pieces import address, clip, link, moment, phrase, small, verdict
 
 FAILED_LOOKED_AT = 200

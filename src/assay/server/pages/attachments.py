@@ -12,8 +12,7 @@ from assay.server.auth import READ, Principal
 from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
-from assay.views.media import PICTURES, read_media, sniffed
-from assay.views.values import json_text, part_at
+from assay.views.values import PICTURES, json_text, part_at, read_media, sniffed
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 POLICY = "default-src 'none'; sandbox"

@@ -55,22 +55,20 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.compare import (
+    ON_A_PAGE,
+    UNMOVED,
+    ComparedSample,
     CompareForm,
+    CompareQuery,
+    compare_samples,
+    count_movements,
     movement_chips,
     order_hint,
     page_links,
     samples_table,
     search_box,
-    versions_table,
-)
-from assay.views.compare_rows import (
-    ON_A_PAGE,
-    UNMOVED,
-    ComparedSample,
-    CompareQuery,
-    compare_samples,
-    count_movements,
     select_compared,
+    versions_table,
 )
 from assay.views.pieces import address
 

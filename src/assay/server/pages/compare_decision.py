@@ -17,8 +17,7 @@ from assay.server.state import Services
 from assay.services.stored_compare import DecidedSides, ReleaseSide
 from assay.store.drafts import draft
 from assay.views.blocks import Button, Details, Note, Paragraph, Part, Section, Verbatim, section
-from assay.views.compare import decision_parts
-from assay.views.compare_rows import CompareQuery
+from assay.views.compare import CompareQuery, decision_parts
 from assay.views.pieces import address, link, phrase, sentence, strong
 
 

@@ -25,7 +25,7 @@ from assay.services.stored_compare import DecidedSides, ReleaseSide, decide_stor
 from assay.store.baselines import find_baseline
 from assay.store.listing import grades_of
 from assay.views.compare import Version
-from assay.views.decision_samples import NAMED, new_failures
+from assay.views.decision import NAMED, new_failures
 
 BASELINE = "baseline:"
 MOST = 2000

@@ -26,7 +26,7 @@ from assay.records.samples import (
 from assay.server.state import Services
 from assay.store.listing import grades_of
 from assay.views.charts.decisions import ScorePair
-from assay.views.decision_samples import samples_to_show, title_in
+from assay.views.decision import samples_to_show, title_in
 from assay.views.pieces import address
 
 MOST = 1000

@@ -43,8 +43,7 @@ from assay.views.blocks import (
 )
 from assay.views.charts import Chart
 from assay.views.charts.chart import shown as stated
-from assay.views.decision import OUTCOMES
-from assay.views.decision_sections import MAX_ROWS, decision_charts, decision_view
+from assay.views.decision import MAX_ROWS, OUTCOMES, decision_charts, decision_view
 from assay.views.pieces import (
     Piece,
     address,

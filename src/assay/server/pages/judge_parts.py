@@ -17,7 +17,7 @@ from assay.server.state import Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Section, Table, section
 from assay.views.charts import Chart, trends
-from assay.views.evaluations import versioned
+from assay.views.evaluation import versioned
 from assay.views.judge_card import DriftView, age_text, estimate
 from assay.views.pieces import address, link, moment, number, phrase, short_digest, shown, verdict
 

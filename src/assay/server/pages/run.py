@@ -46,7 +46,6 @@ from assay.views.blocks import (
     parts_of,
     section,
 )
-from assay.views.grounding import grounding
 from assay.views.pieces import (
     absent,
     address,
@@ -62,8 +61,8 @@ from assay.views.pieces import (
     small,
     verdict,
 )
+from assay.views.run import grounding, timeline, tool_calls
 from assay.views.sample import grade_section, texts, verdict_line
-from assay.views.trace import timeline, tool_calls
 from assay.views.values import json_text
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

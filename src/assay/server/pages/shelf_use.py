@@ -13,7 +13,7 @@ from assay.scoring.profile import Profile
 from assay.server.state import Services
 from assay.store.recent import GradedBy
 from assay.views.blocks import Column, Section, Table, section
-from assay.views.evaluations import versioned
+from assay.views.evaluation import versioned
 from assay.views.pieces import absent, address, clip, link, listed, moment, number, verdict
 
 SHOWN = 10
