@@ -20,6 +20,12 @@ from assay.views.charts import Chart
 from assay.views.markdown import view
 from assay.views.text import text_view
 
+LINE = sample_table.SampleLine(
+    "faq-1",
+    *(0, 1, "faq@7", "How do I pay?", "By card", "By invoice", "F", "F", "12.00", False),
+    [sample_table.SampleBar("0.12", 2, True)],
+    "correctness misses its floor",
+)
 CHART = Chart("pass", "Pass rate", "It fell to 62%.", None, ("Version", "Rate"), [("v7", "62%")])
 INNER: list[Part] = [blocks.Paragraph("an inner paragraph"), "an inner text"]
 ENTRY = blocks.ListEntry("claim 4", [*INNER, blocks.Facts([("support", "passage 2")])])
@@ -46,6 +52,10 @@ EXAMPLES: list[tuple[Block, tuple[str, ...]]] = [
     (values.ChatMessage("assistant", INNER), ("assistant", "an inner paragraph")),
     (values.Picture("/runs/1/a.png", "a receipt"), ("a receipt",)),
     (sample.Strip(["F", "12.00 of 100"]), ("F", "12.00 of 100")),
+    (
+        sample_table.SampleTable([[LINE]], [("correct", "correctness")], True, True, 1),
+        ("faq-1", "faq@7", "How do I pay?", "By invoice", "12.00", "0.12", "misses its floor"),
+    ),
     (blocks.Contents([("gates", "Gates")]), ("Gates",)),
     (blocks.Filters("/runs", [blocks.Field("q", "Name")], {}), ("Name",)),
     (blocks.Chips("Show", [blocks.Chip("Failed", "/runs", 3)]), ("Failed",)),
@@ -76,6 +86,7 @@ def on_a_terminal(block: Block) -> str:
         patch.delenv("CI", raising=False)
         patch.setenv("TERM", "xterm-256color")
         patch.setenv("NO_COLOR", "1")
+        patch.setenv("COLUMNS", "240")
         terminal.show([block])
     return screen.getvalue()
 

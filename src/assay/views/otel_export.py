@@ -1,6 +1,7 @@
-"""Grades as OpenTelemetry events (`gen_ai.evaluation.result`, one for the whole grade and one for
-each criterion), and how they are sent over OTLP/HTTP with OpenTelemetry's own exporter, if an option
-or the environment names an address.
+"""Grades as OpenTelemetry events, and how they are sent.
+
+Each grade is a `gen_ai.evaluation.result`, and so is each criterion. OpenTelemetry's own exporter
+sends them over OTLP/HTTP, if an option or the environment names an address.
 
 An event names the policy, the profile and both system versions, and hangs on the trace that the run
 came from. A score that nobody gave is absent from its event, never the 0 that the grade counts it

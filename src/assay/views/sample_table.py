@@ -18,7 +18,7 @@ from assay.errors import count
 from assay.grouping import grouped
 from assay.records.grade import LETTERS
 from assay.records.samples import CRITERION, Baseline, SamplePage, SampleQuery, SampleRow, change_of
-from assay.views.blocks import Block, Column, Control, Table
+from assay.views.blocks import Block, Column, Control, Part, Table
 from assay.views.pieces import (
     Piece,
     absent,
@@ -384,6 +384,31 @@ class SampleTable(Block, frozen=True):
     n: int
     printed: int = 5
     """Parts that standalone.css prints: a browser takes many minutes for thousands of rows."""
+
+    def simpler(self) -> Sequence[Part]:
+        """The same as any other table."""
+        texts = [Column(title, "text") for title in ("Question", "Answer", "Expected")]
+        columns = [
+            "Sample",
+            *(["Workflow"] if self.has_workflows else ()),
+            *(texts if self.has_texts else ()),
+            Column("Score", "n"),
+            *(Column(name, "n") for name, _ in self.criteria),
+            Column("Why it did not pass", "text"),
+        ]
+        rows = [
+            [
+                row.name,
+                *([row.workflow] if self.has_workflows else ()),
+                *((row.question, row.answer, row.expected) if self.has_texts else ()),
+                f"{row.letter} {row.score}",
+                *(bar.text for bar in row.bars),
+                "" if row.passed else row.why,
+            ]
+            for part in self.parts
+            for row in part
+        ]
+        return [Table("Samples", columns, rows)]
 
 
 class Layout(NamedTuple):
