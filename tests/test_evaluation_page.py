@@ -23,7 +23,7 @@ from assay.records.samples import (
     sample_grade,
 )
 from assay.records.summary import ValueInterval
-from assay.views.evaluation import evaluation_figures, samples_region
+from assay.views.evaluation_page import evaluation_figures, samples_region
 from assay.views.sample_table import MAX_CRITERIA, SampleLinks, criterion_columns, sample_table
 from serving import Api, runs, serving
 from test_labels import BEN, label

@@ -37,7 +37,7 @@ CODES = {
     "tracing/payloads.py": "the reason why a model stopped is a code of its provider",
     "cli/conform_flowmcp.py": "`reason` of stable.eligibility is a code of the vectors",
     "cli/batch_summary.py": "a row is rejected for one of a list of reasons, each with its code",
-    "views/evaluation.py": "a reader picks one of the causes that the page lists",
+    "views/evaluation_page.py": "a reader picks one of the causes that the page lists",
     "records/grade_line.py": "`reason` of a grade is a code that contract.md lists",
     "records/samples.py": "a reader picks one of the causes that the page lists",
 }

@@ -269,6 +269,14 @@ def with_evidence(row: SampleRow, evidence: SampleEvidence | None) -> SampleRow:
     )
 
 
+def row_of_run(result: Mapping[str, Any], run: Run | None) -> SampleRow:
+    """The row of one run; without the run it has no texts."""
+    grade = sample_grade({"weighted_score": 0, **result})
+    evidence = None if run is None else sample_evidence(run)
+    (row,) = fold_samples([(SampleRun(str(result.get("run_id")), "", grade), evidence)])
+    return row
+
+
 def judge_reason(metadata: Mapping[str, Any], criterion: str) -> str:
     """Why a judge gave a run its score on a criterion; empty if the run doesn't state it."""
     reasons = metadata.get("judge_reasons")

@@ -26,7 +26,10 @@ from assay.canon import encode_any
 from assay.errors import count
 from assay.records.evidence import Run
 from assay.records.grade_line import as_line
-from assay.records.samples import SampleRow, SampleRun, fold_samples, sample_evidence, sample_grade
+from assay.records.samples import (
+    SampleRow,
+    row_of_run,
+)
 from assay.records.summary import ValueInterval
 from assay.views.blocks import (
     Column,
@@ -105,10 +108,8 @@ read_row = msgspec.json.Decoder(KeptRow).decode
 
 
 def kept_row(result: Mapping[str, Any], run: Run | None) -> KeptRow:
-    """The row of one run; without the run it has no texts."""
-    grade = sample_grade({"weighted_score": 0, **result})
-    evidence = None if run is None else sample_evidence(run)
-    (row,) = fold_samples([(SampleRun(str(result.get("run_id")), "", grade), evidence)])
+    """The row of one run, its texts cut."""
+    row = row_of_run(result, run)
     texts = {name: getattr(row, name)[:ROW_TEXT] for name in ("question", "answer", "expected")}
     return KeptRow(structs.replace(row, **texts), workflow_name(result))
 

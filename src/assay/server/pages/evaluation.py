@@ -22,14 +22,12 @@ from assay.server.pages.layout import page
 from assay.server.pages.routing import PageRoute
 from assay.server.routing import reads
 from assay.server.state import SERVICES, Services
-from assay.views.evaluation import (
+from assay.views.evaluation import import_notes, unchecked, versioned
+from assay.views.evaluation_page import (
     Reference,
     evaluation_figures,
     evaluation_lead,
-    import_notes,
     samples_region,
-    unchecked,
-    versioned,
 )
 from assay.views.pieces import address, clip, link, listed, phrase, verdict
 from assay.views.sample_table import SampleLinks, criterion_columns
