@@ -12,8 +12,7 @@ import pytest
 from assay.cli import terminal
 from assay.records.grade_line import GradeLine, as_line
 from assay.views.decision import decision_summary
-from assay.views.grade import explanation
-from assay.views.grade_line import lines_table
+from assay.views.grade_line import explanation, lines_table
 from decisions import decided
 from test_charts import results
 

@@ -33,7 +33,7 @@ from assay.views.evaluation import (
     sample_facts,
     with_texts,
 )
-from assay.views.grade import explanation
+from assay.views.grade_line import explanation
 
 STORED = "the evaluation"
 KNOWN = 10_000

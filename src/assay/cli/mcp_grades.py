@@ -26,8 +26,7 @@ from assay.errors import NotEnoughEvidence, printable
 from assay.records.grade_line import as_line
 from assay.release.baseline import names as baseline_names
 from assay.views.evaluation import RunReasons, evaluation_view, evaluations_table
-from assay.views.grade import explanation
-from assay.views.grade_line import change_text, passed_word
+from assay.views.grade_line import change_text, explanation, passed_word
 from assay.views.pieces import points
 from assay.views.text import text_view
 

@@ -1,7 +1,8 @@
-"""A grade in one line, why it did not pass, and many grades as a count.
+"""A grade in lines of text: why it did not pass, many grades as a count, and the whole grade as
+`assay explain` shows it.
 
 Every place that has room for a line takes its words from here: the terminal, a pull-request
-comment, a test case, a row of a report or of a page. The whole grade is in `grade`.
+comment, a test case, a row of a report or of a page. The page of a grade is in `grade`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from assay.errors import count
 from assay.records.grade import Payload
 from assay.records.grade_line import GradeLine, as_line
 from assay.records.scorecard import STATUS_GATE
-from assay.views.blocks import Column, Table
-from assay.views.pieces import Piece, absent, bar, points, verdict
+from assay.views.blocks import Column, Note, Part, Sentences, Table
+from assay.views.pieces import Piece, absent, bar, phrase, points, shown, small, verdict
 
 
 def passed_word(passed: object) -> str:
@@ -199,3 +200,83 @@ def passed_text(graded: int, failed: int) -> str:
     if failed:
         return f"{failed:,} of {count(graded, 'run')} did not pass"
     return f"{'The one run' if graded == 1 else f'All {graded:,} runs'} passed"
+
+
+# --- the whole grade, in lines
+
+
+Result = Mapping[str, Any]
+MARKS = {"pass": "ok", "fail": "FAIL", "undetermined": "??"}
+"""How a line of text marks a gate."""
+BAR = 24
+
+
+def explanation(result: Result, *, named_by: Mapping[str, str] | None = None) -> list[Part]:
+    """Why a run got its grade, from an entry of `results[]` in `assay.grades/1`. `named_by`: what
+    named the profile or the rubric, if not the command line.
+    """
+    head = f"{result['run_id']}: {result['grade']}, {points(result['weighted_score'])}, "
+    sentences = [_ended_once(sentence) for sentence in explained(result)]
+    gates = [
+        Note(
+            f"  [{MARKS[gate['status']]:<4}] {name}: {gate['reason']}",
+            "" if gate["status"] == "pass" else "bad",
+        )
+        for name, gate in result["hard_gates"].items()
+        if name not in result["hard_gate_failures"]
+    ]
+    notes = [*result["placement"]["notes"], *result["notes"]]
+    return [
+        Note(head + passed_word(result["passed"]), "good" if result["passed"] is True else "bad"),
+        _bars(result["criteria"]),
+        Sentences(sentences),
+        *gates,
+        Sentences([f"note: {note}" for note in notes]),
+        small(f"  {_used(result, named_by or {})}"),
+    ]
+
+
+def _ended_once(sentence: str) -> str:
+    """A sentence with one mark at its end.
+
+    >>> _ended_once("Is that right?."), _ended_once("And so on...")
+    ('Is that right?', 'And so on...')
+    """
+    twice = sentence.endswith(("?.", "!.", "..")) and not sentence.endswith("...")
+    return sentence[:-1] if twice else sentence
+
+
+def _used(result: Result, named_by: Mapping[str, str]) -> str:
+    """What graded a run: profile and rubric with why they were chosen, the policy, the systems."""
+    named = [
+        f"{kind} {chosen['id']} ({_chosen_by(kind, chosen['why'], named_by)})"
+        for kind, chosen in result["selection"].items()
+        if chosen is not None
+    ]
+    return " · ".join([*named, versions_text(result)])
+
+
+def _chosen_by(kind: str, why: str, named_by: Mapping[str, str]) -> str:
+    """Why a profile or rubric was chosen. Grading knows that one was requested, not where."""
+    return f"from {named_by[kind]}" if kind in named_by else why
+
+
+def _bars(criteria: Sequence[Result]) -> Table:
+    """Each criterion with its points as a bar; all bars of a run share a scale."""
+    most = max([item["maximum"] for item in criteria], default=100) or 100
+    rows = []
+    for item in criteria:
+        floor = item["critical_floor"]
+        width = max(1, round(BAR * item["maximum"] / most))
+        rows.append(
+            [
+                item["label"] or item["name"],
+                points(item["contribution"]),
+                bar(item["contribution"], item["maximum"], width=width),
+                points(item["maximum"]),
+                shown(item["norm"]) if item["missing"] is None else "missing",
+                phrase(floor_state(item), f" {shown(floor['norm'])}") if floor else absent("none"),
+            ]
+        )
+    columns = ("Criterion", Column("Points", "n"), "", Column("Of", "n"), Column("Norm", "n"))
+    return Table("Criteria", (*columns, "Floor"), rows, kind="drawn")

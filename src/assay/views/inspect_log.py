@@ -17,7 +17,8 @@ from typing import IO, Any
 from assay.canon import encode_any
 from assay.records.grade import Payload
 from assay.registry import home_value
-from assay.views.exporters import Exporter, ResultSource, Spooled, evidence_text
+from assay.views.exporters import Exporter, ResultSource
+from assay.views.spooled import Spooled, evidence_text
 
 VERDICT, POINTS = "assay", "assay_score"
 """The scores that every sample has: passed or not, and the weighted score on 0..1."""

@@ -9,7 +9,8 @@ from typing import IO, Any
 import msgspec
 
 from assay.records.grade import Payload
-from assay.views.exporters import Exporter, ResultSource, Spooled, evidence_text
+from assay.views.exporters import Exporter, ResultSource
+from assay.views.spooled import Spooled, evidence_text
 
 _encode = msgspec.json.encode
 

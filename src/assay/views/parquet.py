@@ -13,7 +13,8 @@ import msgspec
 from assay.canon import encode_any
 from assay.files.tables import encode_row, load_duckdb, write_parquet
 from assay.records.grade import Payload
-from assay.views.exporters import Exporter, ResultSource, Spooled
+from assay.views.exporters import Exporter, ResultSource
+from assay.views.spooled import Spooled
 
 COLUMNS = {
     "run_id": "VARCHAR",

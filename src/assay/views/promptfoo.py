@@ -20,7 +20,8 @@ from assay.errors import InputError, UsageError
 from assay.records.evidence import Workflow
 from assay.records.grade import Payload
 from assay.records.typed import convert
-from assay.views.exporters import Exporter, ResultSource, Spooled
+from assay.views.exporters import Exporter, ResultSource
+from assay.views.spooled import Spooled
 
 REQUIRED = (
     "workflow",

@@ -32,8 +32,9 @@ from assay.views.decision import (
     operation_text,
     sample_label,
 )
-from assay.views.exporters import Exporter, ResultSource, Spooled
+from assay.views.exporters import Exporter, ResultSource
 from assay.views.grade_line import bar_text, gate_text, score_text
+from assay.views.spooled import Spooled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
