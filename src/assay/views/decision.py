@@ -651,12 +651,6 @@ def decision_summary(
 # --- samples
 
 
-# --- the texts of both sides
-
-
-# --- names
-
-
 def title_in(decision: Decision, sample: str) -> str:
     """The title of a sample; empty if it has none."""
     return "" if decision.titles is UNSET else decision.titles.get(sample, "")

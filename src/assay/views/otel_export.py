@@ -204,7 +204,7 @@ def _value(value: Any) -> dict[str, Any]:
 
 class TelemetryFile(Format):
     """The events in a file: one OTLP log request in JSON on each line, the form of the Collector's
-    file exporter and receiver. Events on the wire: `exporting`.
+    file exporter and receiver. Events on the wire: `send`.
     """
 
     def piece_of(self, result: Payload, source: ResultSource) -> bytes:

@@ -53,7 +53,7 @@ from assay.views.grade_line import bar_sentence, is_passed, passed_text
 from assay.views.pieces import clip, letter, listed, number, phrase, sentence, shown, verdict
 from assay.views.render import report
 from assay.views.run import SYSTEMS
-from assay.views.sample import drawn_evidence, evidence_hint, kept_evidence, read_evidence
+from assay.views.sample import evidence_block, kept_evidence
 from assay.views.sample_table import (
     Layout,
     SampleTable,
@@ -66,7 +66,7 @@ from assay.views.sample_table import (
 
 # --- what is kept of each result
 
-
+_decode = msgspec.json.Decoder(float_hook=Decimal).decode
 Result = dict[str, Any]
 _ROW = (
     *("run_id", "passed", "grade", "weighted_score", "pass_threshold", "hard_gate_failures"),
@@ -120,6 +120,36 @@ def workflow_name(result: Mapping[str, Any]) -> str:
     if not isinstance(workflow, dict):
         return "none, a bare scorecard"
     return f"{workflow.get('id')}@{workflow.get('version')}"
+
+
+class KeptEvidence(msgspec.Struct):
+    """The evidence of a run as it waits: its grade, and what was kept of the run."""
+
+    result: msgspec.Raw
+    kept: dict[str, Any]
+
+
+read_evidence = msgspec.json.Decoder(KeptEvidence).decode
+
+
+def drawn_evidence(row: SampleRow, spooled: bytes, place: int, *, opened: bool) -> str:
+    """The evidence of a sample, drawn at once: its size counts."""
+    evidence = read_evidence(spooled)
+    result = _decode(evidence.result)
+    return evidence_block(row, evidence.kept, result, place, opened=opened).__html__()
+
+
+def evidence_hint(n: int, failed: int) -> str:
+    """Of which samples the page has the evidence, and what shows the others."""
+    if failed <= n:
+        more = ", and the worst of those that did" if n > failed else ""
+        if not failed:
+            return "The samples with the lowest scores."
+        return f"Every sample that did not pass{more}."
+    return (
+        f"The worst {n:,} of {failed:,} samples that did not pass. `assay view` shows the others,"
+        " and `assay explain FILE --run ID` explains one."
+    )
 
 
 # --- where runs wait
@@ -220,7 +250,6 @@ OPENED = 3
 PICTURES = 20
 """Runs whose charts are written by `--charts`."""
 CAUSES = 3
-_decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
 class Report(Format):

@@ -1,6 +1,6 @@
 """One sample as a person reads it: what was asked, answered and expected, the grade with its bars,
-and the same sample in other versions. What the answer rests on is in `grounding`, what the run did
-in `trace`.
+and the same sample in other versions. What the answer rests on is in `run`, as is what the run
+did.
 
 The parts of the page are made of a run and of its result as a plain tree. Nothing here knows a
 ledger.
@@ -9,7 +9,6 @@ ledger.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
@@ -331,7 +330,7 @@ def _difference(answer: str | None, other: OtherAnswer) -> Part:
     return Paragraph(phrase(remark, marked(shortened(diff, DIFFERENCE))), "words")
 
 
-# --- in a report
+# --- the evidence in a report
 
 
 TEXT = 3_000
@@ -391,40 +390,6 @@ def _text(value: Any) -> str:
     if len(text) <= TEXT:
         return text
     return f"{text[:TEXT]} … ({len(text):,} characters)"
-
-
-class SpooledEvidence(msgspec.Struct):
-    """The evidence of a run as it waits: its grade, and what was kept of the run."""
-
-    result: msgspec.Raw
-    kept: dict[str, Any]
-
-
-read_evidence = msgspec.json.Decoder(SpooledEvidence).decode
-_read_result = msgspec.json.Decoder(float_hook=Decimal).decode
-
-
-# --- on the page
-
-
-def drawn_evidence(row: SampleRow, spooled: bytes, place: int, *, opened: bool) -> str:
-    """The evidence of a sample, drawn at once: its size counts."""
-    evidence = read_evidence(spooled)
-    result = _read_result(evidence.result)
-    return evidence_block(row, evidence.kept, result, place, opened=opened).__html__()
-
-
-def evidence_hint(n: int, failed: int) -> str:
-    """Of which samples the page has the evidence, and what shows the others."""
-    if failed <= n:
-        more = ", and the worst of those that did" if n > failed else ""
-        if not failed:
-            return "The samples with the lowest scores."
-        return f"Every sample that did not pass{more}."
-    return (
-        f"The worst {n:,} of {failed:,} samples that did not pass. `assay view` shows the others,"
-        " and `assay explain FILE --run ID` explains one."
-    )
 
 
 def evidence_block(
