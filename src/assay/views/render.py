@@ -20,7 +20,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from assay.views.pieces import ago
+from assay.views.times import ago
 
 TEMPLATES = Path(__file__).parent / "templates"
 _MACRO = re.compile(r"\{%-? macro (\w+)\(")

@@ -38,7 +38,6 @@ from assay.views.pieces import (
     absent,
     clip,
     code,
-    duration,
     line,
     link,
     listed,
@@ -48,6 +47,7 @@ from assay.views.pieces import (
     strong,
     verdict,
 )
+from assay.views.times import duration
 from assay.views.values import Fields, Room, ValueView
 
 SYSTEMS = {"scoringSystem": "Scoring system", "gradingSystem": "Grading system", "policy": "Policy"}

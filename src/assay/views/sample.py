@@ -56,7 +56,6 @@ from assay.views.pieces import (
     clip,
     code,
     coded,
-    duration,
     letter,
     link,
     listed,
@@ -69,6 +68,7 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.run import RELEVANCE, SUPPORT, VALIDITY, about_facts, digest_facts, part_tables
+from assay.views.times import duration
 from assay.views.values import Room, ValueView, pointer
 from assay.views.word_diff import marked, shortened, word_diff
 

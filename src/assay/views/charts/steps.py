@@ -25,7 +25,7 @@ from assay.views.charts.chart import (
     shown,
     view,
 )
-from assay.views.pieces import duration
+from assay.views.times import duration
 
 _STEPS = {"success": BLUE, "failed": RED, "error": RED, "skipped": GREY}
 
