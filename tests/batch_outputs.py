@@ -17,7 +17,7 @@ from msgspec import json as msgjson
 from msgspec import to_builtins
 
 from assay import grade_table
-from assay.batch.summary import MAX_SLICES
+from assay.families.batch.summary import MAX_SLICES
 from assay.files.inputs import file_digest
 from assay.files.own_files import is_batch_output
 from assay.library.shelf import Shelf

@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 import assay as package
-from assay.batch.spark_engine import SparkEngine
-from assay.batch.spark_session import SparkSource
+from assay.families.batch.spark_engine import SparkEngine
+from assay.families.batch.spark_session import SparkSource
 from assay.errors import AssayError
 from spark import need_java, spark_address
 from test_batch_grades import profile

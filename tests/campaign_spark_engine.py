@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from assay.batch.layout import IN_QUOTES
-from assay.batch.spark_engine import SparkEngine
-from assay.batch.spark_session import SETTINGS, SparkSource
+from assay.families.batch.layout import IN_QUOTES
+from assay.families.batch.spark_engine import SparkEngine
+from assay.families.batch.spark_session import SETTINGS, SparkSource
 from assay.errors import AssayError, InputError, UsageError
 from spark import spark_address
 

@@ -12,8 +12,8 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import batches
-from assay.batch.spark_engine import SparkEngine
-from assay.batch.spark_session import SparkSource
+from assay.families.batch.spark_engine import SparkEngine
+from assay.families.batch.spark_session import SparkSource
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf

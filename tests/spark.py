@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.batch.java import INSTALL, java_fault
+from assay.families.batch.java import INSTALL, java_fault
 from once import once
 
 SERVER = Path(__file__).parent / "servers" / "spark_connect.py"

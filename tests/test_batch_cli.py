@@ -19,8 +19,8 @@ import pyarrow.feather
 import pytest
 
 from assay import library as assay_library
-from assay.batch.sources import find_sources
-from assay.batch.targets import open_workplace, target_of, tidy_up
+from assay.families.batch.sources import find_sources
+from assay.families.batch.targets import open_workplace, target_of, tidy_up
 from assay.cli.process import INTERRUPTED
 from assay.errors import AssayError
 from assay.files.json_files import read_json

@@ -14,9 +14,9 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import batches
-from assay.batch.duckdb_engine import DuckDBEngine
-from assay.batch.plan import make_batch_plan
-from assay.batch.task import graded_view
+from assay.families.batch.duckdb_engine import DuckDBEngine
+from assay.families.batch.plan import make_batch_plan
+from assay.families.batch.task import graded_view
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from assay.batch.duckdb_engine import DuckDBEngine
+from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.files.inputs import file_digest
 from assay.files.json_files import stream_documents
 from assay.library.shelf import Shelf

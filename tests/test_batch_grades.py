@@ -15,10 +15,10 @@ import pytest
 import sqlglot
 
 import assay
-from assay.batch.duckdb_engine import DuckDBEngine
-from assay.batch.plan import BatchPlan
-from assay.batch.quoting import identifier, text
-from assay.batch.relational import batch_queries
+from assay.families.batch.duckdb_engine import DuckDBEngine
+from assay.families.batch.plan import BatchPlan
+from assay.families.batch.quoting import identifier, text
+from assay.families.batch.relational import batch_queries
 from assay.errors import InputError, ShelfError
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch

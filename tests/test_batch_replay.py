@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import batches
-from assay.batch.engine import SourceColumn
-from assay.batch.layout import find_layout
-from assay.batch.plan import make_batch_plan
-from assay.batch.replay import ReplayedRun, RowScore, RowVerdict, RunRows, read_rows, replay_run
+from assay.families.batch.engine import SourceColumn
+from assay.families.batch.layout import find_layout
+from assay.families.batch.plan import make_batch_plan
+from assay.families.batch.replay import ReplayedRun, RowScore, RowVerdict, RunRows, read_rows, replay_run
 from assay.errors import InputError
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules

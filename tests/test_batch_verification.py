@@ -9,10 +9,10 @@ from typing import Any
 
 import duckdb
 
-from assay.batch.duckdb_engine import DuckDBEngine
-from assay.batch.plan import make_batch_plan
-from assay.batch.relational import batch_queries
-from assay.batch.verification import changed_files, row_differences
+from assay.families.batch.duckdb_engine import DuckDBEngine
+from assay.families.batch.plan import make_batch_plan
+from assay.families.batch.relational import batch_queries
+from assay.families.batch.verification import changed_files, row_differences
 from assay.files.yaml_files import parse_yaml
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf

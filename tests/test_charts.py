@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from assay.canon import number_text
 from assay.errors import UsageError
-from assay.exams.document import exam_result
+from assay.families.exams.document import exam_result
 from assay.files.json_files import Document, parse_json
 from assay.judging.calibration import calibrate
 from assay.judging.card import read_card

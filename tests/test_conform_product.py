@@ -123,7 +123,7 @@ def test_the_walk_sees_the_rules_of_every_family() -> None:
     found = set(rules())
     assert {
         ("assay.grading.grade", "grade"),
-        ("assay.tools.node", "judge"),
-        ("assay.exams.gate", "drop_holds"),
+        ("assay.families.tools.node", "judge"),
+        ("assay.families.exams.gate", "drop_holds"),
     } <= found
-    assert not is_used("assay.tools.status", "a_rule_that_nobody_calls")
+    assert not is_used("assay.families.tools.status", "a_rule_that_nobody_calls")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from assay.exams.rubric import compile_schema
+from assay.families.exams.rubric import compile_schema
 from assay.records import contract
 from assay.records.contract import (
     MAX_WORK,
@@ -27,7 +27,7 @@ from assay.records.schema_weight import weight_of
 from assay.sandbox import worker
 from assay.scoring.metrics.call_schema import check_call
 from assay.scoring.metrics.calls import WrittenCall
-from assay.tools.legibility import schema_fault
+from assay.families.tools.legibility import schema_fault
 from examples import CAMPAIGN
 
 

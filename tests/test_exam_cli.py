@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 import assay as package
-from assay.exams.document import outcomes_of
-from assay.exams.marking import Marking
+from assay.families.exams.document import outcomes_of
+from assay.families.exams.marking import Marking
 from assay.library.shelf import Shelf
 from assay.records.exam import ExamResult
 from assay.records.schemas import schema_faults

@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from msgspec import UNSET, structs, to_builtins
 
 from assay.errors import InputError, ShelfError
-from assay.exams import sm2
-from assay.exams.document import check_result, exam_result, read_result
-from assay.exams.exam import Exam
-from assay.exams.gate import decide
-from assay.exams.policy import ExamRules, load_exam_policy
-from assay.exams.rubric import load_exam_rubric
+from assay.families.exams import sm2
+from assay.families.exams.document import check_result, exam_result, read_result
+from assay.families.exams.exam import Exam
+from assay.families.exams.gate import decide
+from assay.families.exams.policy import ExamRules, load_exam_policy
+from assay.families.exams.rubric import load_exam_rubric
 from assay.files.json_files import Document, parse_json
 from assay.files.yaml_files import parse_yaml
 from assay.library.lock import BUILTIN

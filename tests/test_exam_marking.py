@@ -19,18 +19,18 @@ from assay.canon import digest
 from assay.cli.conform import differs
 from assay.cli.conform_exam import OPS
 from assay.errors import AssayError, InputError
-from assay.exams import behaviour, gate
-from assay.exams.ablation import break_step
-from assay.exams.answers import Answer, collect
-from assay.exams.diagnosis import diagnose
-from assay.exams.document import exam_result
-from assay.exams.exam import Exam, ExamFile, ExamItem, make_exam
-from assay.exams.marking import MarkedExam, Marking, grade_exam, mark_item, median
-from assay.exams.normal import MATCHES, STEPS, Normaliser
-from assay.exams.patterns import find_patterns
-from assay.exams.policy import ExamRules, shown
-from assay.exams.rule import Match
-from assay.exams.selftest import self_test
+from assay.families.exams import behaviour, gate
+from assay.families.exams.ablation import break_step
+from assay.families.exams.answers import Answer, collect
+from assay.families.exams.diagnosis import diagnose
+from assay.families.exams.document import exam_result
+from assay.families.exams.exam import Exam, ExamFile, ExamItem, make_exam
+from assay.families.exams.marking import MarkedExam, Marking, grade_exam, mark_item, median
+from assay.families.exams.normal import MATCHES, STEPS, Normaliser
+from assay.families.exams.patterns import find_patterns
+from assay.families.exams.policy import ExamRules, shown
+from assay.families.exams.rule import Match
+from assay.families.exams.selftest import self_test
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.records.exam import LatencyResult

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.exams.exam import ExamItem
-from assay.exams.marking import Marking, mark_item
-from assay.exams.rubric import load_exam_rubric
-from assay.exams.rules import RULES
+from assay.families.exams.exam import ExamItem
+from assay.families.exams.marking import Marking, mark_item
+from assay.families.exams.rubric import load_exam_rubric
+from assay.families.exams.rules import RULES
 from assay.files.yaml_files import parse_yaml
 
 EXAMS = Path(__file__).parent / "exams"

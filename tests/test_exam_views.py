@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from assay.exams.document import check_result
-from assay.exams.gate import decide
+from assay.families.exams.document import check_result
+from assay.families.exams.gate import decide
 from assay.views.exam import exam_view, gate_rows
 from assay.views.exam_text import exam_lines, exam_markdown, gate_lines
 from test_charts import exam, hostile_exam

@@ -13,9 +13,9 @@ import pytest
 from msgspec import Struct, structs
 
 from assay.canon import digest
-from assay.exams import gate as exam_gate
-from assay.exams import patterns
-from assay.exams.normal import MATCHES, STEPS
+from assay.families.exams import gate as exam_gate
+from assay.families.exams import patterns
+from assay.families.exams.normal import MATCHES, STEPS
 from assay.grading import rules as grading_rules
 from assay.library.behaviour import measure_fingerprints
 from assay.library.families import FAMILIES
@@ -26,9 +26,9 @@ from assay.release import rules as release_rules
 from assay.scoring import profile
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Undetermined
-from assay.tools import aging, answers, checks, names, status, veto
-from assay.tools import behaviour as tool_behaviour
-from assay.tools import gate as tool_gate
+from assay.families.tools import aging, answers, checks, names, status, veto
+from assay.families.tools import behaviour as tool_behaviour
+from assay.families.tools import gate as tool_gate
 
 SYSTEMS = {
     (family.id, system.name): system

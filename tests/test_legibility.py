@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.records.tool_finding import SchemaFinding
-from assay.tools import legibility, validation
-from assay.tools.reading.files import from_tools_list
-from assay.tools.source import ToolSchema
+from assay.families.tools import legibility, validation
+from assay.families.tools.reading.files import from_tools_list
+from assay.families.tools.source import ToolSchema
 from examples import repeats
 
 SEARCH: dict[str, Any] = {

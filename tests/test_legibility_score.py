@@ -12,12 +12,12 @@ from xml.etree import ElementTree
 
 from assay.records.tool_finding import SchemaFinding
 from assay.records.tool_legibility import SchemaLegibility
-from assay.tools import legibility_score as score
-from assay.tools.checks import VetoCheck
-from assay.tools.reading.files import schema_of
-from assay.tools.source import ToolSchema
-from assay.tools.validation import ALL_RULES, assess
-from assay.tools.veto import CLEAN, UNDETERMINED, VETO
+from assay.families.tools import legibility_score as score
+from assay.families.tools.checks import VetoCheck
+from assay.families.tools.reading.files import schema_of
+from assay.families.tools.source import ToolSchema
+from assay.families.tools.validation import ALL_RULES, assess
+from assay.families.tools.veto import CLEAN, UNDETERMINED, VETO
 from assay.views import tool_legibility as view
 from test_legibility import SEARCH, mcp
 from test_tools_protocol import Run, put

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from assay.exams.answers import Answer
-from assay.exams.document import exam_result
-from assay.exams.exam import make_exam
-from assay.exams.lost_marks import lost_marks
-from assay.exams.marking import Marking, grade_exam
-from assay.exams.policy import ExamRules
-from assay.exams.rubric import ExamRubric
+from assay.families.exams.answers import Answer
+from assay.families.exams.document import exam_result
+from assay.families.exams.exam import make_exam
+from assay.families.exams.lost_marks import lost_marks
+from assay.families.exams.marking import Marking, grade_exam
+from assay.families.exams.policy import ExamRules
+from assay.families.exams.rubric import ExamRubric
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.views.exam import exam_view
@@ -61,8 +61,8 @@ def test_each_lost_mark_says_what_was_expected_and_what_was_given() -> None:
 def test_every_kind_of_rule_words_what_it_asks_for() -> None:
     from msgspec import convert
 
-    from assay.exams.rule import parsed
-    from assay.exams.rules import RULES
+    from assay.families.exams.rule import parsed
+    from assay.families.exams.rules import RULES
 
     rubric = SHELF.rubric_of("exam", "tutor@1")
     assert isinstance(rubric, ExamRubric)

@@ -20,9 +20,9 @@ import pytest
 
 from assay.errors import InputError
 from assay.installing import install_hint
-from assay.tools import legibility
-from assay.tools.legibility_score import score_schema
-from assay.tools.reading import child, server
+from assay.families.tools import legibility
+from assay.families.tools.legibility_score import score_schema
+from assay.families.tools.reading import child, server
 from commands import Running
 from examples import CAMPAIGN, repeats
 from serving import is_running, until
@@ -206,7 +206,7 @@ def test_a_server_that_hangs_is_ended_with_everything_it_started(tmp_path: Path)
 def test_ctrl_c_ends_the_server_and_reaches_the_caller(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = bad("hangs", str(pids))
-    code = "from assay.tools.reading.server import read_stdio\n"
+    code = "from assay.families.tools.reading.server import read_stdio\n"
     code += f"read_stdio({command!r}, timeout_s=60)"
     process = Running(code=code)
     for _ in range(600):

@@ -30,15 +30,15 @@ import quickjs
 from assay.errors import InputError
 from assay.installing import install_hint
 from assay.sandbox import worker
-from assay.tools import ecma
-from assay.tools.reading import engine as engines
-from assay.tools.reading import files, folders, limits, walker
-from assay.tools.reading.engine import Engine, Exported, NoSchema
-from assay.tools.reading.files import from_tools_list, read_schema
-from assay.tools.reading.folders import read_folder
-from assay.tools.reading.walker import WALKER
-from assay.tools.source import Module, NotData
-from assay.tools.validation import validate
+from assay.families.tools import ecma
+from assay.families.tools.reading import engine as engines
+from assay.families.tools.reading import files, folders, limits, walker
+from assay.families.tools.reading.engine import Engine, Exported, NoSchema
+from assay.families.tools.reading.files import from_tools_list, read_schema
+from assay.families.tools.reading.folders import read_folder
+from assay.families.tools.reading.walker import WALKER
+from assay.families.tools.source import Module, NotData
+from assay.families.tools.validation import validate
 from examples import CAMPAIGN, repeats
 from serving import is_running, until
 
@@ -1135,7 +1135,7 @@ def test_a_module_that_never_ends_is_stopped_and_the_next_one_reads(
 def test_the_engine_stops_a_loop_by_its_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (limits.RUN_S, limits.CPU_S) == (4, 6)
     if not CAMPAIGN:  # as without it, only sooner
-        sooner = "from assay.tools.reading import limits; limits.RUN_S = 0.3"
+        sooner = "from assay.families.tools.reading import limits; limits.RUN_S = 0.3"
         start = worker._START.replace("; import_module(", f"; {sooner}; import_module(")
         assert start != worker._START
         monkeypatch.setattr(worker, "_START", start)
@@ -1506,7 +1506,7 @@ def test_two_readers_at_once_do_not_meet(engine: Engine) -> None:
 def test_the_process_dies_with_its_parent(busy: bool) -> None:
     text = "export const main = { a: /^(a+)+$/.test('a'.repeat(60) + 'b') }" if busy else SOUND
     code = (
-        "import sys, threading, time\nfrom assay.tools.reading.engine import Engine\nengine ="
+        "import sys, threading, time\nfrom assay.families.tools.reading.engine import Engine\nengine ="
         " Engine()\nengine.read(b'export const main = {}',"
         " file='x')\nprint(engine._worker._process.pid,"
         f" flush=True)\nthreading.Thread(target=engine.read, args=({text.encode()!r},),"

@@ -18,7 +18,7 @@ from assay.errors import InputError
 from assay.library import shelf
 from assay.store.drafts import Item, Link, draft
 from assay.store.ledger import open_ledger
-from assay.tools import checks
+from assay.families.tools import checks
 from examples import CAMPAIGN
 from judges import Run, here
 from postgres import ledger_url, on_sqlite, postgres_url

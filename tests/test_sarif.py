@@ -19,7 +19,7 @@ from msgspec import structs
 
 from assay.files.json_files import Document
 from assay.records.tool_finding import SchemaFinding
-from assay.tools import legibility, validation
+from assay.families.tools import legibility, validation
 from assay.views.documents import encode
 from assay.views.exporters import ResultSource
 from assay.views.sarif import FINGERPRINT, file_uri, is_file, sarif

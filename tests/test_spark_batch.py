@@ -14,8 +14,8 @@ import duckdb
 import pytest
 
 import batches
-from assay.batch.duckdb_engine import DuckDBEngine
-from assay.batch.spark_session import SparkSource, open_session
+from assay.families.batch.duckdb_engine import DuckDBEngine
+from assay.families.batch.spark_session import SparkSource, open_session
 from assay.errors import UsageError
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules

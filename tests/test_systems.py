@@ -18,8 +18,8 @@ from msgspec import structs
 
 import assay as package
 from assay.errors import ShelfError
-from assay.exams.marking import Marking
-from assay.exams.policy import ExamRules
+from assay.families.exams.marking import Marking
+from assay.families.exams.policy import ExamRules
 from assay.files.json_files import Document
 from assay.library import lints
 from assay.library.lock import BUILTIN
@@ -27,10 +27,10 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.records.tool_entry import GradingEntry
 from assay.release.policy import make_release_rules
-from assay.tools.entry import EntrySubject
-from assay.tools.forms import EXTENDED_FORM, is_extended, schema_valid
-from assay.tools.policy import SchemaRules
-from assay.tools.tree import Tree
+from assay.families.tools.entry import EntrySubject
+from assay.families.tools.forms import EXTENDED_FORM, is_extended, schema_valid
+from assay.families.tools.policy import SchemaRules
+from assay.families.tools.tree import Tree
 from assay.views import events
 from documents import run, scorecard
 from sides import cards, drawn, write

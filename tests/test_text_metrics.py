@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.exact import Ratio
-from assay.exams.normal import MATCHES
+from assay.families.exams.normal import MATCHES
 from assay.files.json_files import Document
 from assay.formulas import normalise
 from assay.records.reading import read_run

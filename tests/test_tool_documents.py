@@ -20,8 +20,8 @@ from assay.cli.demo import EXAMPLES
 from assay.library.families import FAMILIES
 from assay.library.lock import RecordedSystem, lock_of
 from assay.registry import home_value
-from assay.tools.ecma import document_bytes
-from assay.tools.forms import all_schemas
+from assay.families.tools.ecma import document_bytes
+from assay.families.tools.forms import all_schemas
 from commands import in_folder
 from conftest import ROOT
 
@@ -152,7 +152,7 @@ def test_every_requirement_of_tool_schemas_is_proven_or_named_as_not_ours(shared
 
 
 def _schema(**main: Any) -> Any:
-    from assay.tools.source import ToolSchema
+    from assay.families.tools.source import ToolSchema
 
     return ToolSchema(
         "flowmcp", "/s/a.mjs", "air", "a", {"root": "https://api.air.example", **main}, "{}", b""
@@ -176,8 +176,8 @@ def test_terms_are_attached_only_from_the_registrable_domain_of_the_api(
 ) -> None:
     from datetime import UTC, datetime
 
-    from assay.tools.checks import ModuleLists, check_terms, veto_of
-    from assay.tools.server_checks import run_checks
+    from assay.families.tools.checks import ModuleLists, check_terms, veto_of
+    from assay.families.tools.server_checks import run_checks
 
     schema = _schema(termsOfService=link) if link else _schema()
     assert check_terms(schema).outcome == outcome
@@ -190,8 +190,8 @@ def test_terms_are_attached_only_from_the_registrable_domain_of_the_api(
 @pytest.mark.req("F-155")
 def test_a_technical_reviewer_alone_never_stands_for_a_persona() -> None:
     from assay.errors import InputError
-    from assay.tools.answers import TECHNICAL_PERSONAS, check_answer
-    from assay.tools.names import BASE_PERSONAS
+    from assay.families.tools.answers import TECHNICAL_PERSONAS, check_answer
+    from assay.families.tools.names import BASE_PERSONAS
 
     answer = {
         "score": 4,
@@ -235,7 +235,7 @@ def test_an_exported_proof_of_a_newer_specification_is_read_as_an_index(
 @pytest.mark.req("F-161")
 def test_bands_caps_and_triggers_are_those_of_the_first_grading_system() -> None:
     from assay.library.shelf import Shelf
-    from assay.tools.veto import TRIGGERS
+    from assay.families.tools.veto import TRIGGERS
 
     policy = Shelf().policy_of("flowmcp", "flowmcp@1")
     assert [(band.grade, float(band.min)) for band in policy.bands] == [
@@ -256,8 +256,8 @@ def test_bands_caps_and_triggers_are_those_of_the_first_grading_system() -> None
 
 @pytest.mark.req("F-157")
 def test_what_is_out_of_scope_is_answered_with_its_own_reason_and_is_no_node() -> None:
-    from assay.tools.answers import NA_REASONS, check_na
-    from assay.tools.names import AREAS
+    from assay.families.tools.answers import NA_REASONS, check_na
+    from assay.families.tools.names import AREAS
 
     for reason in ("out-of-scope-resource", "out-of-scope-prompt", "out-of-scope-procedure"):
         assert reason in NA_REASONS

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from assay.tools.rules.main_block import in_braces
+from assay.families.tools.rules.main_block import in_braces
 from commands import Running
 from examples import repeats, within_cpu_seconds
 from test_tools_cli import (

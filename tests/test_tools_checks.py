@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.tools import key_owners
-from assay.tools.checks import (
+from assay.families.tools import key_owners
+from assay.families.tools.checks import (
     GRADER,
     ModuleLists,
     VetoCheck,
@@ -24,10 +24,10 @@ from assay.tools.checks import (
     read_module_lists,
     veto_of,
 )
-from assay.tools.key_owners import brand_of, read_aliases, registrable_domain
-from assay.tools.server_checks import run_checks
-from assay.tools.source import Module, ToolSchema
-from assay.tools.veto import CLEAN, UNDETERMINED, VETO
+from assay.families.tools.key_owners import brand_of, read_aliases, registrable_domain
+from assay.families.tools.server_checks import run_checks
+from assay.families.tools.source import Module, ToolSchema
+from assay.families.tools.veto import CLEAN, UNDETERMINED, VETO
 
 pytest.importorskip("publicsuffixlist", reason="domains need assaykit[flowmcp]")
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.tools.checks import ModuleLists
-from assay.tools.declaration import Declaration, declaration_of, read_declaration
-from assay.tools.reading.declared import Launch, declare, launched_package
-from assay.tools.reading.files import schema_of
-from assay.tools.server_checks import KEYS, MODULES, TERMS, run_checks
-from assay.tools.source import ToolSchema
+from assay.families.tools.checks import ModuleLists
+from assay.families.tools.declaration import Declaration, declaration_of, read_declaration
+from assay.families.tools.reading.declared import Launch, declare, launched_package
+from assay.families.tools.reading.files import schema_of
+from assay.families.tools.server_checks import KEYS, MODULES, TERMS, run_checks
+from assay.families.tools.source import ToolSchema
 from test_storing import newest
 from test_tools_cli import (
     LATER,

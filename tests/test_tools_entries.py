@@ -15,10 +15,10 @@ import pytest
 
 from assay.errors import InputError
 from assay.library.shelf import Shelf
-from assay.tools.answers import LEGAL_DISCLAIMER, NA_REASONS
-from assay.tools.ecma import document_bytes
-from assay.tools.entry import TRIGGERS, EntrySubject
-from assay.tools.forms import (
+from assay.families.tools.answers import LEGAL_DISCLAIMER, NA_REASONS
+from assay.families.tools.ecma import document_bytes
+from assay.families.tools.entry import TRIGGERS, EntrySubject
+from assay.families.tools.forms import (
     BLOCKED_REASONS,
     EXTENDED_FORM,
     extended_schema,
@@ -28,13 +28,13 @@ from assay.tools.forms import (
     schema_valid,
     upgrade,
 )
-from assay.tools.index_file import index_fault
-from assay.tools.manifest import flowmcp_version
-from assay.tools.names import AREAS, AUTONOMOUS, BASE_PERSONAS, GROUP_BOUND, REJECTED, area_of
-from assay.tools.node import Home, judge, read_entries
-from assay.tools.policy import SchemaRules
-from assay.tools.tree import Tree
-from assay.tools.versions import CURRENT
+from assay.families.tools.index_file import index_fault
+from assay.families.tools.manifest import flowmcp_version
+from assay.families.tools.names import AREAS, AUTONOMOUS, BASE_PERSONAS, GROUP_BOUND, REJECTED, area_of
+from assay.families.tools.node import Home, judge, read_entries
+from assay.families.tools.policy import SchemaRules
+from assay.families.tools.tree import Tree
+from assay.families.tools.versions import CURRENT
 from tool_records import (
     aggregate_answers,
     blocked_entry,
@@ -344,7 +344,7 @@ def test_one_shape_serves_both_families_of_areas(area: Any) -> None:
 
 @pytest.mark.req("F-060", "F-085", "F-093")
 def test_a_hash_lives_in_the_entry_and_not_in_what_it_is_a_hash_of(tmp_path: Path) -> None:
-    from assay.tools.ecma import hash8
+    from assay.families.tools.ecma import hash8
 
     source = {"namespace": "alpha", "tools": {}}
     assert (

@@ -16,19 +16,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay import tools
+from assay.families import tools
 from assay.errors import AssayError, InputError
 from assay.files.json_files import Document
 from assay.library import fingerprint
 from assay.library.lock import RecordedSystem, lock_of
 from assay.library.shelf import Shelf
 from assay.records.systems import Systems
-from assay.tools import behaviour, forms, versions
-from assay.tools.aggregate import aggregate
-from assay.tools.answers import AUTONOMOUS_DIMENSIONS, DIMENSIONS
-from assay.tools.entry import EntrySubject
-from assay.tools.names import AREAS, AUTONOMOUS, GROUP_BOUND, LETTERS, REJECTED, TIERS
-from assay.tools.policy import (
+from assay.families.tools import behaviour, forms, versions
+from assay.families.tools.aggregate import aggregate
+from assay.families.tools.answers import AUTONOMOUS_DIMENSIONS, DIMENSIONS
+from assay.families.tools.entry import EntrySubject
+from assay.families.tools.names import AREAS, AUTONOMOUS, GROUP_BOUND, LETTERS, REJECTED, TIERS
+from assay.families.tools.policy import (
     SchemaPolicy,
     SchemaRules,
     at_least,
@@ -36,9 +36,9 @@ from assay.tools.policy import (
     capped,
     load_schema_policy,
 )
-from assay.tools.report import grade_scores
-from assay.tools.versions import CURRENT
-from assay.tools.veto import TRIGGERS, check_trigger
+from assay.families.tools.report import grade_scores
+from assay.families.tools.versions import CURRENT
+from assay.families.tools.veto import TRIGGERS, check_trigger
 from tool_records import aggregate_answers, as_veto, build_entry, make_veto
 
 POLICY = Shelf().policy_of("flowmcp", "flowmcp")

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.library.shelf import Shelf
-from assay.tools import answers as ans
-from assay.tools.aggregate import aggregate
-from assay.tools.answers import (
+from assay.families.tools import answers as ans
+from assay.families.tools.aggregate import aggregate
+from assay.families.tools.answers import (
     DIMENSIONS,
     EXCLUDED,
     NA_REASONS,
@@ -27,11 +27,11 @@ from assay.tools.answers import (
     dimension_of,
     weighted_mean,
 )
-from assay.tools.catalogue import dimension, stated
-from assay.tools.entry import EntrySubject
-from assay.tools.envelope import complete_answers, http_score
-from assay.tools.names import AREAS
-from assay.tools.policy import SchemaRules
+from assay.families.tools.catalogue import dimension, stated
+from assay.families.tools.entry import EntrySubject
+from assay.families.tools.envelope import complete_answers, http_score
+from assay.families.tools.names import AREAS
+from assay.families.tools.policy import SchemaRules
 from tool_records import aggregate_answers, build_entry, latest_answers
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))

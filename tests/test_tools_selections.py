@@ -25,19 +25,19 @@ from assay.errors import AssayError, InputError
 from assay.library.shelf import Shelf
 from assay.records.tool_entry import LockedMember, SelectionLock
 from assay.records.tool_entry import document as plain
-from assay.tools import index_file as idx
-from assay.tools import names
-from assay.tools.ecma import document_bytes, hash8
-from assay.tools.entry import Trigger
-from assay.tools.forms import faults_by, published_schema
-from assay.tools.index_file import contradictions
-from assay.tools.intake import export, import_one, import_selection
-from assay.tools.manifest import snapshot_of
-from assay.tools.names import AREAS, GROUP_BOUND
-from assay.tools.policy import SchemaRules
-from assay.tools.record import record
-from assay.tools.regrade import regrade
-from assay.tools.selection import (
+from assay.families.tools import index_file as idx
+from assay.families.tools import names
+from assay.families.tools.ecma import document_bytes, hash8
+from assay.families.tools.entry import Trigger
+from assay.families.tools.forms import faults_by, published_schema
+from assay.families.tools.index_file import contradictions
+from assay.families.tools.intake import export, import_one, import_selection
+from assay.families.tools.manifest import snapshot_of
+from assay.families.tools.names import AREAS, GROUP_BOUND
+from assay.families.tools.policy import SchemaRules
+from assay.families.tools.record import record
+from assay.families.tools.regrade import regrade
+from assay.families.tools.selection import (
     check_ready,
     check_selection,
     frozen_bytes,
@@ -46,9 +46,9 @@ from assay.tools.selection import (
     size_cap,
     size_outcome,
 )
-from assay.tools.source import ToolSchema
-from assay.tools.status import READINESS, meets
-from assay.tools.tree import Tree
+from assay.families.tools.source import ToolSchema
+from assay.families.tools.status import READINESS, meets
+from assay.families.tools.tree import Tree
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -30,22 +30,22 @@ from assay.records.systems import Systems
 from assay.records.tool_entry import CategoricalVeto, NamespaceIndex, document
 from assay.records.tool_finding import SchemaFinding
 from assay.records.tool_gate import ToolGateResult
-from assay.tools import aging, names
-from assay.tools import index_file as idx
-from assay.tools.aging import age_score
-from assay.tools.checks import GRADER, ModuleLists, VetoCheck
-from assay.tools.ecma import about_hash, hash8, namespace_hash
-from assay.tools.entry import TRIGGERS, Trigger
-from assay.tools.forms import EXTENDED_FORM, faults_by, published_schema, schema_valid
-from assay.tools.gate import GateEvidence, SchemaSource, decide
-from assay.tools.index import nodes_of
-from assay.tools.intake import check_open, export, import_one, record_scores
-from assay.tools.manifest import manifest_name, snapshot_of
-from assay.tools.policy import SchemaRules
-from assay.tools.record import record
-from assay.tools.regrade import RegradeOutcome, regrade
-from assay.tools.source import ToolSchema
-from assay.tools.status import (
+from assay.families.tools import aging, names
+from assay.families.tools import index_file as idx
+from assay.families.tools.aging import age_score
+from assay.families.tools.checks import GRADER, ModuleLists, VetoCheck
+from assay.families.tools.ecma import about_hash, hash8, namespace_hash
+from assay.families.tools.entry import TRIGGERS, Trigger
+from assay.families.tools.forms import EXTENDED_FORM, faults_by, published_schema, schema_valid
+from assay.families.tools.gate import GateEvidence, SchemaSource, decide
+from assay.families.tools.index import nodes_of
+from assay.families.tools.intake import check_open, export, import_one, record_scores
+from assay.families.tools.manifest import manifest_name, snapshot_of
+from assay.families.tools.policy import SchemaRules
+from assay.families.tools.record import record
+from assay.families.tools.regrade import RegradeOutcome, regrade
+from assay.families.tools.source import ToolSchema
+from assay.families.tools.status import (
     NODE_STATUSES,
     ROLLUP_STATUSES,
     letter_status,
@@ -53,9 +53,9 @@ from assay.tools.status import (
     rollup_status,
     schema_status,
 )
-from assay.tools.tree import Tree
-from assay.tools.versions import CURRENT
-from assay.tools.veto import TRIGGERS as VETOES
+from assay.families.tools.tree import Tree
+from assay.families.tools.versions import CURRENT
+from assay.families.tools.veto import TRIGGERS as VETOES
 from tool_records import age_answers, namespace_gate, schema_gate
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.records.tool_finding import SchemaFinding
-from assay.tools import validation
-from assay.tools.source import Module, NotData, ToolSchema
+from assay.families.tools import validation
+from assay.families.tools.source import Module, NotData, ToolSchema
 
 META = {
     "isReadOnly": True,

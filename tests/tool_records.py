@@ -18,8 +18,8 @@ from assay.records.tool_entry import (
     document,
 )
 from assay.records.tool_gate import ToolGateResult
-from assay.tools import aggregate, aging, entry, gate, veto
-from assay.tools.versions import CURRENT
+from assay.families.tools import aggregate, aging, entry, gate, veto
+from assay.families.tools.versions import CURRENT
 
 _ANSWER = {
     "questionId": "Q-x",

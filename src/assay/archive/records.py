@@ -16,8 +16,8 @@ from msgspec import UNSET, to_builtins
 from msgspec.structs import replace
 
 from assay.errors import InputError
-from assay.exams.answers import Answer
-from assay.exams.exam import Exam
+from assay.families.exams.answers import Answer
+from assay.families.exams.exam import Exam
 from assay.files.json_files import Document, parse_json, read_json
 from assay.records.tool_entry import document as document_of
 from assay.records.tool_gate import SCHEMA_GATE, ToolGate
@@ -26,9 +26,9 @@ from assay.store.results import schema_of
 
 if TYPE_CHECKING:
     from assay.records.exam import ExamGate, ExamResult
-    from assay.tools.gate import GateEvidence
-    from assay.tools.policy import SchemaRules
-    from assay.tools.tree import Tree
+    from assay.families.tools.gate import GateEvidence
+    from assay.families.tools.policy import SchemaRules
+    from assay.families.tools.tree import Tree
 
 EXAM_EVIDENCE_SCHEMA = "assay.exam-evidence/1"
 SCHEMA_SOURCE = "assay.schema-source/1"

@@ -22,12 +22,12 @@ from assay.archive.records import (
 from assay.archive.replay import on_shelf
 from assay.canon import canonical
 from assay.errors import InputError, NotEnoughEvidence
-from assay.exams.answers import Answer
-from assay.exams.document import CheckedExam, check_result, exam_result, read_result
-from assay.exams.exam import make_exam
-from assay.exams.gate import decide, unchecked
-from assay.exams.marking import Marking, grade_exam
-from assay.exams.policy import ExamRules
+from assay.families.exams.answers import Answer
+from assay.families.exams.document import CheckedExam, check_result, exam_result, read_result
+from assay.families.exams.exam import make_exam
+from assay.families.exams.gate import decide, unchecked
+from assay.families.exams.marking import Marking, grade_exam
+from assay.families.exams.policy import ExamRules
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.records.exam import EXAM_GATE
@@ -36,12 +36,12 @@ from assay.records.tool_gate import SCHEMA_GATE
 from assay.records.typed import convert
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
-from assay.tools import gate
-from assay.tools.checks import ModuleLists, read_module_lists
-from assay.tools.gate import GateEvidence, SchemaSource
-from assay.tools.key_owners import registrable_domain
-from assay.tools.policy import SchemaRules
-from assay.tools.reading.files import MODULES, schema_of
+from assay.families.tools import gate
+from assay.families.tools.checks import ModuleLists, read_module_lists
+from assay.families.tools.gate import GateEvidence, SchemaSource
+from assay.families.tools.key_owners import registrable_domain
+from assay.families.tools.policy import SchemaRules
+from assay.families.tools.reading.files import MODULES, schema_of
 
 Again = Callable[["Ledger", "Item", Mapping[str, Any], "Shelf", str], dict[str, Any]]
 

@@ -161,7 +161,7 @@ def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseli
     if not isinstance(document.tree, dict) or document.tree.get("schema") != "assay.exam/1":
         return None
     from assay.cli.exam import outcome_of
-    from assay.exams.held_results import check_baseline
+    from assay.families.exams.held_results import check_baseline
 
     outcome = outcome_of(options, document, rubric=options.rubric)
     check_baseline(outcome)

@@ -16,9 +16,9 @@ from assay.registry import near_miss
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from assay.batch.engine import BatchEngine
-    from assay.batch.job import BatchResult
-    from assay.batch.task import BatchTask
+    from assay.families.batch.engine import BatchEngine
+    from assay.families.batch.job import BatchResult
+    from assay.families.batch.task import BatchTask
     from assay.release.pass_rate import BarResult
 
 _UNSUPPORTED = (
@@ -30,8 +30,8 @@ _UNSUPPORTED = (
 
 def run(options: Options) -> int:
     """Grade the rows that the options name, and show the result."""
-    from assay.batch.job import BatchOptions, run_batch
-    from assay.batch.targets import target_of, tidy_up
+    from assay.families.batch.job import BatchOptions, run_batch
+    from assay.families.batch.targets import target_of, tidy_up
     from assay.cli.batch_plan import required
     from assay.cli.batch_summary import batch_document, batch_summary
     from assay.pipeline.batching import batch_task
@@ -107,14 +107,14 @@ def _exit_code(result: BatchResult, checked: BarResult | None) -> ExitCode:
 
 def _engine(options: Options) -> BatchEngine:
     """DuckDB spills next to the output, where there is room for it."""
-    from assay.batch.targets import hidden_folder, target_of
+    from assay.families.batch.targets import hidden_folder, target_of
 
     scratch = hidden_folder(target_of(options.output)) if options.output else None
     return engine_of(options, scratch=scratch)
 
 
 def _output(options: Options) -> str:
-    from assay.batch.targets import FORMS
+    from assay.families.batch.targets import FORMS
 
     if options.output is None:
         raise UsageError(
@@ -136,7 +136,7 @@ def _output(options: Options) -> str:
 
 
 def _verify(options: Options) -> int:
-    from assay.batch.targets import target_of
+    from assay.families.batch.targets import target_of
     from assay.cli.batch_summary import run_verification
 
     if not options.verify:
@@ -152,7 +152,7 @@ def _verify(options: Options) -> int:
 
 
 def _explain(options: Options, task: BatchTask) -> int:
-    from assay.batch.job import explain_batch
+    from assay.families.batch.job import explain_batch
 
     if options.sample is not None:
         raise UsageError(

@@ -15,7 +15,7 @@ from assay.release.pairs import SLICES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.batch.engine import BatchEngine
+    from assay.families.batch.engine import BatchEngine
 
 _SIZE = re.compile(r"(\d{1,9}) ?([MGT])(i?)B?", re.IGNORECASE | re.ASCII)
 ENGINES = ("duckdb", "spark")
@@ -92,8 +92,8 @@ def engine_of(options: Options, *, scratch: str | None = None) -> BatchEngine:
                 "--memory is of a Spark that starts here, not of a server.",
                 fix="Omit it; the server has its own settings.",
             )
-        from assay.batch.spark_engine import SparkEngine
-        from assay.batch.spark_session import SparkSource
+        from assay.families.batch.spark_engine import SparkEngine
+        from assay.families.batch.spark_session import SparkSource
 
         return SparkEngine(
             SparkSource(master=options.master, remote=options.remote, memory_mib=memory)
@@ -102,7 +102,7 @@ def engine_of(options: Options, *, scratch: str | None = None) -> BatchEngine:
         raise UsageError(
             "CLI-001", "--master and --remote belong to Spark.", fix="Add --engine spark."
         )
-    from assay.batch.duckdb_engine import DuckDBEngine
+    from assay.families.batch.duckdb_engine import DuckDBEngine
 
     return DuckDBEngine(threads=options.threads, memory_mib=memory, scratch=scratch)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from assay.batch.plan import make_batch_plan
+from assay.families.batch.plan import make_batch_plan
 from assay.cli import options as opt
 from assay.cli.configured import DEFAULT
 from assay.cli.grade import asked_profile

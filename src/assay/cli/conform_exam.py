@@ -12,12 +12,12 @@ from typing import Any
 
 from assay import exact
 from assay.errors import InputError
-from assay.exams import gate
-from assay.exams.document import is_mark, outcomes_of
-from assay.exams.exam import ExamFile, ExamItem, file_faults
-from assay.exams.marking import Marking, mark_item, mean
-from assay.exams.policy import ExamRules, fraction, shown
-from assay.exams.text_rules import Length
+from assay.families.exams import gate
+from assay.families.exams.document import is_mark, outcomes_of
+from assay.families.exams.exam import ExamFile, ExamItem, file_faults
+from assay.families.exams.marking import Marking, mark_item, mean
+from assay.families.exams.policy import ExamRules, fraction, shown
+from assay.families.exams.text_rules import Length
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 

@@ -25,11 +25,11 @@ from assay.records.tool_entry import (
     document,
 )
 from assay.records.typed import convert
-from assay.tools import selection as sel
-from assay.tools import status as st
-from assay.tools.aggregate import aggregate
-from assay.tools.aging import age_score
-from assay.tools.answers import (
+from assay.families.tools import selection as sel
+from assay.families.tools import status as st
+from assay.families.tools.aggregate import aggregate
+from assay.families.tools.aging import age_score
+from assay.families.tools.answers import (
     NA_REASONS,
     TRANSPORT_DIMENSIONS,
     check_answer,
@@ -39,11 +39,11 @@ from assay.tools.answers import (
     shown,
     weighted_mean,
 )
-from assay.tools.ecma import canonical_text, hash8, stringify
-from assay.tools.entry import aggregate_partial, semantic_faults
-from assay.tools.forms import schema_valid
-from assay.tools.index_file import index_fault
-from assay.tools.names import (
+from assay.families.tools.ecma import canonical_text, hash8, stringify
+from assay.families.tools.entry import aggregate_partial, semantic_faults
+from assay.families.tools.forms import schema_valid
+from assay.families.tools.index_file import index_fault
+from assay.families.tools.names import (
     FULL,
     GROUP_BOUND,
     PARTIAL,
@@ -56,13 +56,13 @@ from assay.tools.names import (
     slug,
     stamp,
 )
-from assay.tools.node import Node, StoredEntry, judge, last_full, sequence_fault
-from assay.tools.policy import SchemaRules, load_schema_policy
-from assay.tools.protocol import check_scores, prompts_document, score_faults
-from assay.tools.report import grade_scores
-from assay.tools.selection_index import member_blockers, read_member
-from assay.tools.source import ToolSchema
-from assay.tools.veto import TRIGGERS, check_trigger, make_veto
+from assay.families.tools.node import Node, StoredEntry, judge, last_full, sequence_fault
+from assay.families.tools.policy import SchemaRules, load_schema_policy
+from assay.families.tools.protocol import check_scores, prompts_document, score_faults
+from assay.families.tools.report import grade_scores
+from assay.families.tools.selection_index import member_blockers, read_member
+from assay.families.tools.source import ToolSchema
+from assay.families.tools.veto import TRIGGERS, check_trigger, make_veto
 
 Input = dict[str, Any]
 Output = dict[str, Any]

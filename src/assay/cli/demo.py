@@ -15,12 +15,12 @@ from assay.cli import demo_parts as parts
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
 from assay.errors import InputError, count
-from assay.exams.answers import read_answers
-from assay.exams.document import check_result, exam_result
-from assay.exams.exam import read_exam
-from assay.exams.gate import decide
-from assay.exams.marking import Marking, grade_exam
-from assay.exams.policy import ExamRules
+from assay.families.exams.answers import read_answers
+from assay.families.exams.document import check_result, exam_result
+from assay.families.exams.exam import read_exam
+from assay.families.exams.gate import decide
+from assay.families.exams.marking import Marking, grade_exam
+from assay.families.exams.policy import ExamRules
 from assay.files.atomic import write_file
 from assay.files.json_files import read_documents, read_json
 from assay.installing import install_hint
@@ -31,15 +31,15 @@ from assay.records.exam import ExamGate, ExamResult
 from assay.records.summary import SummaryBlock
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
-from assay.tools.checks import ModuleLists, veto_of
-from assay.tools.ecma import document_bytes, hash8
-from assay.tools.names import slug
-from assay.tools.policy import SchemaRules
-from assay.tools.protocol import check_scores
-from assay.tools.reading.files import read_schema
-from assay.tools.report import report_document, shown_text_of
-from assay.tools.server_checks import run_checks
-from assay.tools.validation import assess
+from assay.families.tools.checks import ModuleLists, veto_of
+from assay.families.tools.ecma import document_bytes, hash8
+from assay.families.tools.names import slug
+from assay.families.tools.policy import SchemaRules
+from assay.families.tools.protocol import check_scores
+from assay.families.tools.reading.files import read_schema
+from assay.families.tools.report import report_document, shown_text_of
+from assay.families.tools.server_checks import run_checks
+from assay.families.tools.validation import assess
 from assay.views.documents import JsonDocument, plain, pretty
 from assay.views.grade_line import as_line, surprises
 from assay.views.html import render

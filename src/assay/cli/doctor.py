@@ -310,7 +310,7 @@ def check_job(name: str) -> JobCheck:
         fix = f"pip uninstall -y {' '.join(clashing)} && {fix}"
     installs_extra = bool(faults and needs.extra)
     if needs.java and not faults:
-        from assay.batch import java
+        from assay.families.batch import java
 
         fault = java.java_fault()
         if fault:

@@ -26,15 +26,15 @@ from assay.cli.ledger import stored
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, InputError, ShelfError, UsageError
-from assay.exams.ablation import break_step
-from assay.exams.answers import Answers, read_answers
-from assay.exams.asking import answer_lines, ask_all, command_tutor, http_tutor, read_headers
-from assay.exams.document import CheckedExam, check_result, exam_result, pass_line, read_result
-from assay.exams.exam import Exam, left_out, read_exam
-from assay.exams.lost_marks import lost_marks
-from assay.exams.marking import Marking, grade_exam
-from assay.exams.normal import step_name, unknown_step
-from assay.exams.policy import ExamRules
+from assay.families.exams.ablation import break_step
+from assay.families.exams.answers import Answers, read_answers
+from assay.families.exams.asking import answer_lines, ask_all, command_tutor, http_tutor, read_headers
+from assay.families.exams.document import CheckedExam, check_result, exam_result, pass_line, read_result
+from assay.families.exams.exam import Exam, left_out, read_exam
+from assay.families.exams.lost_marks import lost_marks
+from assay.families.exams.marking import Marking, grade_exam
+from assay.families.exams.normal import step_name, unknown_step
+from assay.families.exams.policy import ExamRules
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
 from assay.files.yaml_files import is_yaml_name

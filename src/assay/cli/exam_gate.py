@@ -14,10 +14,10 @@ from assay.cli import options as opt
 from assay.cli.frame import STORE, Command, Options, arg, repeated
 from assay.cli.ledger import stored
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError
-from assay.exams.document import CheckedExam, read_result
-from assay.exams.exam import CAPSTONE, REGRESSION, Exam, make_exam, named_rubric, read_document
-from assay.exams.gate import decide, unchecked
-from assay.exams.held_results import check_baseline, hold_against
+from assay.families.exams.document import CheckedExam, read_result
+from assay.families.exams.exam import CAPSTONE, REGRESSION, Exam, make_exam, named_rubric, read_document
+from assay.families.exams.gate import decide, unchecked
+from assay.families.exams.held_results import check_baseline, hold_against
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
 from assay.registry import is_path
@@ -27,7 +27,7 @@ from assay.views.exam_text import gate_lines
 
 if TYPE_CHECKING:
     from assay.archive.store import Store
-    from assay.exams.policy import ExamRules
+    from assay.families.exams.policy import ExamRules
 
 
 def _baseline(options: Options, store: Store | None) -> Document:

@@ -10,12 +10,12 @@ from assay.cli import exam as common
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag, policy_option
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
-from assay.exams import sm2
-from assay.exams.answers import Answers
-from assay.exams.exam import named_rubric
-from assay.exams.lint import lint_document, lint_exam
-from assay.exams.recalibration import recalibrated, recalibration_document, reweigh
-from assay.exams.reviewing import due_items, hold_review, review_document
+from assay.families.exams import sm2
+from assay.families.exams.answers import Answers
+from assay.families.exams.exam import named_rubric
+from assay.families.exams.lint import lint_document, lint_exam
+from assay.families.exams.recalibration import recalibrated, recalibration_document, reweigh
+from assay.families.exams.reviewing import due_items, hold_review, review_document
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.views.documents import pretty

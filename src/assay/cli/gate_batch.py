@@ -6,7 +6,7 @@ import os
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from assay.batch.duckdb_engine import DuckDBEngine
+from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.cli.batch_plan import asks_to_store, graded_by
 from assay.cli.parsing import Options
 from assay.errors import UsageError

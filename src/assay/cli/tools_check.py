@@ -23,13 +23,13 @@ from assay.grouping import grouped
 from assay.records.tool_entry import GradingEntry
 from assay.records.tool_finding import SchemaFinding, SchemaRule
 from assay.records.typed import convert
-from assay.tools.ecma import document_bytes
-from assay.tools.entry import consistency_faults, recomputed, semantic_faults
-from assay.tools.forms import faults_by, schema_faults
-from assay.tools.index import INDEX_VERSION
-from assay.tools.index_file import contradictions, index_fault
-from assay.tools.policy import SchemaRules
-from assay.tools.validation import ALL_RULES
+from assay.families.tools.ecma import document_bytes
+from assay.families.tools.entry import consistency_faults, recomputed, semantic_faults
+from assay.families.tools.forms import faults_by, schema_faults
+from assay.families.tools.index import INDEX_VERSION
+from assay.families.tools.index_file import contradictions, index_fault
+from assay.families.tools.policy import SchemaRules
+from assay.families.tools.validation import ALL_RULES
 
 _ARTEFACTS = {
     "grading entry": ("gradingId", "gradingMode", "gradings", "aggregateGrade", "gradingTier"),

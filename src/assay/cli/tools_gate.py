@@ -26,20 +26,20 @@ from assay.records.tool_entry import (
 )
 from assay.records.tool_gate import ToolGateResult
 from assay.records.typed import convert
-from assay.tools.gate import (
+from assay.families.tools.gate import (
     GateEvidence,
     SchemaSource,
     decide,
     schemas_named,
     unread_reason,
 )
-from assay.tools.index import namespace_index, next_ungraded, nodes_of
-from assay.tools.index_file import INDEX
-from assay.tools.intake import export
-from assay.tools.names import GRADINGS, parse_stamp
-from assay.tools.reading.files import source_of
-from assay.tools.regrade import stale_nodes
-from assay.tools.tree import Tree, next_moment
+from assay.families.tools.index import namespace_index, next_ungraded, nodes_of
+from assay.families.tools.index_file import INDEX
+from assay.families.tools.intake import export
+from assay.families.tools.names import GRADINGS, parse_stamp
+from assay.families.tools.reading.files import source_of
+from assay.families.tools.regrade import stale_nodes
+from assay.families.tools.tree import Tree, next_moment
 
 if TYPE_CHECKING:
     from datetime import datetime

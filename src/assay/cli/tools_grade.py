@@ -21,16 +21,16 @@ from assay.cli.tools_check import finding_lines, left_lines, write_findings
 from assay.cli.tools_state import ScoredSchema, read_scores, write_state
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files.atomic import atomic_create, write_file
-from assay.tools import protocol
-from assay.tools.checks import veto_of
-from assay.tools.ecma import document_bytes, hash8, script_bytes
-from assay.tools.intake import AREA, check_open, import_one, record_scores
-from assay.tools.names import report_name, segment, slug
-from assay.tools.policy import SchemaRules, at_least
-from assay.tools.report import report_document, shown_text_of
-from assay.tools.source import ToolSchema
-from assay.tools.status import letter_status
-from assay.tools.tree import Tree
+from assay.families.tools import protocol
+from assay.families.tools.checks import veto_of
+from assay.families.tools.ecma import document_bytes, hash8, script_bytes
+from assay.families.tools.intake import AREA, check_open, import_one, record_scores
+from assay.families.tools.names import report_name, segment, slug
+from assay.families.tools.policy import SchemaRules, at_least
+from assay.families.tools.report import report_document, shown_text_of
+from assay.families.tools.source import ToolSchema
+from assay.families.tools.status import letter_status
+from assay.families.tools.tree import Tree
 
 if TYPE_CHECKING:
     from assay.archive.store import Store

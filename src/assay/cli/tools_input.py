@@ -21,18 +21,18 @@ from assay.files.json_files import read_json
 from assay.files.yaml_files import parse_yaml
 from assay.records.tool_finding import SchemaFinding
 from assay.registry import near_miss
-from assay.tools.checks import ModuleLists, VetoCheck, read_module_lists
-from assay.tools.key_owners import read_aliases
-from assay.tools.names import parse_stamp
-from assay.tools.policy import SchemaRules
-from assay.tools.server_checks import run_checks
-from assay.tools.source import ToolSchema
-from assay.tools.tree import OWNERS, Tree
-from assay.tools.validation import assess
+from assay.families.tools.checks import ModuleLists, VetoCheck, read_module_lists
+from assay.families.tools.key_owners import read_aliases
+from assay.families.tools.names import parse_stamp
+from assay.families.tools.policy import SchemaRules
+from assay.families.tools.server_checks import run_checks
+from assay.families.tools.source import ToolSchema
+from assay.families.tools.tree import OWNERS, Tree
+from assay.families.tools.validation import assess
 
 if TYPE_CHECKING:
     from assay.archive.store import Store
-    from assay.tools.reading.declared import Launch
+    from assay.families.tools.reading.declared import Launch
 
 SOURCE = (
     arg(
@@ -274,7 +274,7 @@ def read_sources(options: Options) -> Sources:
         )
     if options.mcp or options.mcp_url:
         return Sources([_read_server(options)])
-    from assay.tools.reading import files, folders
+    from assay.families.tools.reading import files, folders
 
     if options.path and os.path.isdir(options.path):
         if options.declare:
@@ -309,16 +309,16 @@ def _declared(options: Options, schema: ToolSchema, launch: Launch | None = None
     """The tools of a server with the declaration that the options name, if they name one."""
     if not options.declare:
         return schema
-    from assay.tools.declaration import read_declaration
-    from assay.tools.reading.declared import Launch, declare
+    from assay.families.tools.declaration import read_declaration
+    from assay.families.tools.reading.declared import Launch, declare
 
     declaration = read_declaration(options.declare)
     return declare(schema, declaration, launch or Launch(), where=options.declare)
 
 
 def _read_server(options: Options) -> ToolSchema:
-    from assay.tools.reading import server
-    from assay.tools.reading.declared import Launch
+    from assay.families.tools.reading import server
+    from assay.families.tools.reading.declared import Launch
 
     if options.mcp_url:
         headers, names = {}, []

@@ -14,7 +14,7 @@ from assay.cli.frame import Bounds, Options, arg
 from assay.errors import UsageError, count, printable
 from assay.files.atomic import write_file
 from assay.records.tool_legibility import LegibilityReport, SchemaLegibility
-from assay.tools.legibility_score import BEST, report_of, scale, score_schema
+from assay.families.tools.legibility_score import BEST, report_of, scale, score_schema
 from assay.views import tool_legibility as view
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def check_drafts(
     """What a ledger keeps of a check: one record per schema."""
     from assay.records.tool_check import plain_check  # only where a check is stored
     from assay.store.drafts import draft
-    from assay.tools.checked import tool_check
+    from assay.families.tools.checked import tool_check
 
     return [
         draft(

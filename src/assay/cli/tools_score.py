@@ -14,8 +14,8 @@ from assay.errors import InputError, UsageError
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.files.yaml_files import is_yaml_name, read_entry
-from assay.tools.ecma import document_bytes
-from assay.tools.scorer import PromptJudge, command_judge, endpoint_judge, score_prompts
+from assay.families.tools.ecma import document_bytes
+from assay.families.tools.scorer import PromptJudge, command_judge, endpoint_judge, score_prompts
 
 
 def _score(options: Options) -> int:

@@ -12,10 +12,10 @@ from assay.cli.parsing import Options
 from assay.errors import Fault, InputError
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
-from assay.tools import protocol
-from assay.tools.ecma import document_bytes
-from assay.tools.names import slug
-from assay.tools.source import ToolSchema
+from assay.families.tools import protocol
+from assay.families.tools.ecma import document_bytes
+from assay.families.tools.names import slug
+from assay.families.tools.source import ToolSchema
 
 
 def write_state(

@@ -12,14 +12,14 @@ from assay.cli.frame import STORE, Command, Options, arg, flag
 from assay.cli.ledger import stored, storing
 from assay.errors import ExitCode, InputError, UsageError, printable
 from assay.files.json_files import parse_json, read_json
-from assay.tools.checks import ModuleLists
-from assay.tools.entry import TRIGGERS, Trigger
-from assay.tools.envelope import PLACE
-from assay.tools.intake import Written, import_one, import_selection
-from assay.tools.names import FULL, PARTIAL
-from assay.tools.record import record
-from assay.tools.regrade import RegradeOutcome, primitive, regrade
-from assay.tools.tree import owner_of
+from assay.families.tools.checks import ModuleLists
+from assay.families.tools.entry import TRIGGERS, Trigger
+from assay.families.tools.envelope import PLACE
+from assay.families.tools.intake import Written, import_one, import_selection
+from assay.families.tools.names import FULL, PARTIAL
+from assay.families.tools.record import record
+from assay.families.tools.regrade import RegradeOutcome, primitive, regrade
+from assay.families.tools.tree import owner_of
 
 if TYPE_CHECKING:
     from assay.archive.store import Store

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
-from assay.batch.duckdb_engine import DuckDBEngine
-from assay.batch.engine import BatchEngine, ask
-from assay.batch.plan import BatchPlan
-from assay.batch.quoting import identifier
-from assay.batch.run_query import (
+from assay.families.batch.duckdb_engine import DuckDBEngine
+from assay.families.batch.engine import BatchEngine, ask
+from assay.families.batch.plan import BatchPlan
+from assay.families.batch.quoting import identifier
+from assay.families.batch.run_query import (
     DATASET_VERSION,
     JUDGE,
     BatchRunQuery,
@@ -24,8 +24,8 @@ from assay.batch.run_query import (
     decided_name,
     extra_gate_names,
 )
-from assay.batch.summary import summarise, summarise_slices
-from assay.batch.targets import BatchTarget
+from assay.families.batch.summary import summarise, summarise_slices
+from assay.families.batch.targets import BatchTarget
 from assay.canon import canonical, digest
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.inputs import file_digest

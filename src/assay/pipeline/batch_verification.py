@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from assay.batch.counting import count_output, find_split_runs
-from assay.batch.digests import digest_files
-from assay.batch.engine import BatchEngine
-from assay.batch.evidence import sampled
-from assay.batch.layout import GRADE_COLUMNS
-from assay.batch.plan import make_batch_plan
-from assay.batch.quoting import in_dialect
-from assay.batch.sources import find_sources
-from assay.batch.targets import BatchTarget
-from assay.batch.task import graded_view
-from assay.batch.verification import (
+from assay.families.batch.counting import count_output, find_split_runs
+from assay.families.batch.digests import digest_files
+from assay.families.batch.engine import BatchEngine
+from assay.families.batch.evidence import sampled
+from assay.families.batch.layout import GRADE_COLUMNS
+from assay.families.batch.plan import make_batch_plan
+from assay.families.batch.quoting import in_dialect
+from assay.families.batch.sources import find_sources
+from assay.families.batch.targets import BatchTarget
+from assay.families.batch.task import graded_view
+from assay.families.batch.verification import (
     SHOWN,
     RowDifference,
     changed_files,

@@ -43,7 +43,7 @@ class DocumentKind(NamedTuple):
 
 
 def _tools(name: str, title: str, used: str, *, is_input: bool = False) -> DocumentKind:
-    return DocumentKind(f"assay.tools.forms:all_schemas[{name}]", title, used, is_input)
+    return DocumentKind(f"assay.families.tools.forms:all_schemas[{name}]", title, used, is_input)
 
 
 DOCUMENTS: dict[str, DocumentKind] = {
@@ -143,17 +143,17 @@ DOCUMENTS: dict[str, DocumentKind] = {
         is_input=False,
     ),
     "exam": DocumentKind(
-        "assay.exams.exam:ExamFile",
+        "assay.families.exams.exam:ExamFile",
         "The questions of an exam, and the expected answers.",
         "`assay exam grade` reads it.",
     ),
     "exam-rubric": DocumentKind(
-        "assay.exams.rubric:ExamRubric",
+        "assay.families.exams.rubric:ExamRubric",
         "How the answers of an exam are marked.",
         "An exam names it; `assay library check` runs its self-test.",
     ),
     "exam-policy": DocumentKind(
-        "assay.exams.policy:ExamPolicy",
+        "assay.families.exams.policy:ExamPolicy",
         "How marks open or close the gate on an exam.",
         "`assay exam gate --policy` takes one.",
     ),
@@ -164,7 +164,7 @@ DOCUMENTS: dict[str, DocumentKind] = {
         is_input=False,
     ),
     "tool-declaration": DocumentKind(
-        "assay.tools.declaration:Declaration",
+        "assay.families.tools.declaration:Declaration",
         "What the maker of an MCP server declares about it.",
         "`assay tools grade --declare` reads it.",
     ),

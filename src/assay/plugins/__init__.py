@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
 FAMILIES = {
     "assay.library.workflow:FAMILY": ("workflow",),
-    "assay.tools.family:FAMILY": ("flowmcp",),
-    "assay.exams.family:FAMILY": ("exam",),
+    "assay.families.tools.family:FAMILY": ("flowmcp",),
+    "assay.families.exams.family:FAMILY": ("exam",),
     "assay.library.release:FAMILY": ("release",),
 }
 """Where each family registers itself, in the order in which they are shown."""

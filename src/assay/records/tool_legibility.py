@@ -1,7 +1,7 @@
 """Legibility scores of tools: 0 to 100, from deterministic rules alone.
 
 A score has no letter. The grade of the scoring protocol, which judges give, is another number: see
-`tool_entry`. `assay.tools.legibility_score` defines what each finding costs.
+`tool_entry`. `assay.families.tools.legibility_score` defines what each finding costs.
 """
 
 from __future__ import annotations

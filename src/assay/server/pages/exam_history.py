@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from assay.archive.compared import NamedBaseline, read_named_baseline
-from assay.exams.document import read_result
+from assay.families.exams.document import read_result
 from assay.files.json_files import Document
 from assay.records.evidence import Number
 from assay.records.exam import ExamDigests, ExamFileCount, ExamResult, ExamSet

@@ -15,14 +15,14 @@ from assay import exact
 from assay.archive.records import EXAM_EVIDENCE_SCHEMA
 from assay.canon import number_text
 from assay.errors import AssayError
-from assay.exams.answers import Answer
-from assay.exams.document import CheckedExam, check_result, read_result
-from assay.exams.exam import CAPSTONE, make_exam
-from assay.exams.gate import decide, drop_check, soft_schema, soft_score
-from assay.exams.lost_marks import lost_marks
-from assay.exams.marking import Marking
-from assay.exams.policy import ExamPolicy, ExamRules
-from assay.exams.rubric import ExamRubric
+from assay.families.exams.answers import Answer
+from assay.families.exams.document import CheckedExam, check_result, read_result
+from assay.families.exams.exam import CAPSTONE, make_exam
+from assay.families.exams.gate import decide, drop_check, soft_schema, soft_score
+from assay.families.exams.lost_marks import lost_marks
+from assay.families.exams.marking import Marking
+from assay.families.exams.policy import ExamPolicy, ExamRules
+from assay.families.exams.rubric import ExamRubric
 from assay.files.json_files import Document, parse_json
 from assay.records.exam import ExamResult, LostMark
 from assay.server import lookup

@@ -25,7 +25,7 @@ from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
-from assay.tools.legibility_score import scale
+from assay.families.tools.legibility_score import scale
 from assay.views import tool_check_page, tool_entry, tool_index, tool_list, tool_page
 from assay.views.blocks import Paragraph, Section, contents, section
 from assay.views.tool_index import OLDER

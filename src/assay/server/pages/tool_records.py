@@ -16,9 +16,9 @@ from assay.records.typed import convert
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store.drafts import Item
-from assay.tools.aging import age_answers
-from assay.tools.forms import upgrade
-from assay.tools.names import AREAS, FULL, file_stamp, stamp
+from assay.families.tools.aging import age_answers
+from assay.families.tools.forms import upgrade
+from assay.families.tools.names import AREAS, FULL, file_stamp, stamp
 from assay.views.pieces import address
 from assay.views.tool_index import RowHistory, TreeRow
 from assay.views.tool_list import SELECTION, IndexVersion

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from assay.archive.records import exam_drafts
-from assay.exams.answers import collect
-from assay.exams.document import exam_result, pass_line
-from assay.exams.exam import make_exam
-from assay.exams.marking import Marking, grade_exam
-from assay.exams.policy import ExamRules
+from assay.families.exams.answers import collect
+from assay.families.exams.document import exam_result, pass_line
+from assay.families.exams.exam import make_exam
+from assay.families.exams.marking import Marking, grade_exam
+from assay.families.exams.policy import ExamRules
 from assay.judging.card import check_card
 from assay.records.exam import ExamResult
 from assay.server import bodies, lookup, openapi
