@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
+from assay.canon import number_text
 from assay.families.batch.engine import ask
 from assay.families.batch.layout import COUNTS, find_layout
 from assay.families.batch.plan import make_batch_plan
 from assay.families.batch.quoting import in_dialect
 from assay.families.batch.relational import batch_queries
 from assay.families.batch.replay import RowReject, RowScore, RowVerdict, replay_rows
-from assay.canon import number_text
 from assay.files.json_files import Document
 from assay.grading.policy import Rules, load_policy, make_rules
 from assay.records.grade import LETTERS

@@ -15,9 +15,9 @@ import duckdb
 import pytest
 
 import assay as package
+from assay.errors import AssayError
 from assay.families.batch.spark_engine import SparkEngine
 from assay.families.batch.spark_session import SparkSource
-from assay.errors import AssayError
 from spark import need_java, spark_address
 from test_batch_grades import profile
 from test_batch_oddities import ODD, TOO_PRECISE, gates, given, made, row

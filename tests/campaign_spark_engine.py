@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from assay.errors import AssayError, InputError, UsageError
 from assay.families.batch.layout import IN_QUOTES
 from assay.families.batch.spark_engine import SparkEngine
 from assay.families.batch.spark_session import SETTINGS, SparkSource
-from assay.errors import AssayError, InputError, UsageError
 from spark import spark_address
 
 __all__ = ["spark_address"]

@@ -19,10 +19,10 @@ import pyarrow.feather
 import pytest
 
 from assay import library as assay_library
-from assay.families.batch.sources import find_sources
-from assay.families.batch.targets import open_workplace, target_of, tidy_up
 from assay.cli.process import INTERRUPTED
 from assay.errors import AssayError
+from assay.families.batch.sources import find_sources
+from assay.families.batch.targets import open_workplace, target_of, tidy_up
 from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch

@@ -15,11 +15,11 @@ import pytest
 import sqlglot
 
 import assay
+from assay.errors import InputError, ShelfError
 from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.plan import BatchPlan
 from assay.families.batch.quoting import identifier, text
 from assay.families.batch.relational import batch_queries
-from assay.errors import InputError, ShelfError
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
 from assay.pipeline.grading import Grader

@@ -11,11 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import batches
+from assay.errors import InputError
 from assay.families.batch.engine import SourceColumn
 from assay.families.batch.layout import find_layout
 from assay.families.batch.plan import make_batch_plan
-from assay.families.batch.replay import ReplayedRun, RowScore, RowVerdict, RunRows, read_rows, replay_run
-from assay.errors import InputError
+from assay.families.batch.replay import (
+    ReplayedRun,
+    RowScore,
+    RowVerdict,
+    RunRows,
+    read_rows,
+    replay_run,
+)
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf

@@ -21,14 +21,17 @@ from msgspec.structs import replace
 
 from assay.canon import number_text
 from assay.errors import UsageError
+from assay.families.exams import charts as exam_history
+from assay.families.exams import charts as exams
 from assay.families.exams.document import exam_result
+from assay.families.exams.records import ExamFileCount, ExamResult, PatternSeen
+from assay.families.exams.views import ExamPoint, exam_charts, exam_page
 from assay.files.json_files import Document, parse_json
 from assay.judging.calibration import calibrate
 from assay.judging.card import read_card
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
-from assay.records.exam import ExamFileCount, ExamResult, PatternSeen
 from assay.records.judge_card import CardAdmission, CardTerm, Estimate, JudgeCard, WeightedKappas
 from assay.release.summary import Summary
 from assay.views import drawing
@@ -40,8 +43,6 @@ from assay.views.charts import (
     agreement,
     chart,
     decisions,
-    exam_history,
-    exams,
     grades,
     judges,
     steps,
@@ -51,8 +52,6 @@ from assay.views.charts import (
 from assay.views.decision_samples import SampleAnswer, SampleTexts
 from assay.views.decision_sections import decision_charts, decision_view
 from assay.views.documents import plain
-from assay.views.exam import ExamPoint
-from assay.views.exam_page import exam_charts, exam_page
 from assay.views.html import Report, render
 from assay.views.judge_card import judge_page
 from assay.views.pieces import points

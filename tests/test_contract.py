@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from assay.families.exams.rubric import compile_schema
+from assay.families.tools.legibility import schema_fault
 from assay.records import contract
 from assay.records.contract import (
     MAX_WORK,
@@ -27,7 +28,6 @@ from assay.records.schema_weight import weight_of
 from assay.sandbox import worker
 from assay.scoring.metrics.call_schema import check_call
 from assay.scoring.metrics.calls import WrittenCall
-from assay.families.tools.legibility import schema_fault
 from examples import CAMPAIGN
 
 

@@ -20,10 +20,10 @@ import yaml
 import assay as package
 from assay.families.exams.document import outcomes_of
 from assay.families.exams.marking import Marking
+from assay.families.exams.records import ExamResult
+from assay.families.exams.views import bar, raw_bar
 from assay.library.shelf import Shelf
-from assay.records.exam import ExamResult
 from assay.records.schemas import schema_faults
-from assay.views.exam_text import bar, raw_bar
 from examples import repeats
 from serving import is_running, until
 

@@ -17,11 +17,11 @@ from msgspec import structs, to_builtins
 
 from assay.canon import digest
 from assay.cli.conform import differs
-from assay.cli.conform_exam import OPS
 from assay.errors import AssayError, InputError
 from assay.families.exams import behaviour, gate
 from assay.families.exams.ablation import break_step
 from assay.families.exams.answers import Answer, collect
+from assay.families.exams.conform import OPS
 from assay.families.exams.diagnosis import diagnose
 from assay.families.exams.document import exam_result
 from assay.families.exams.exam import Exam, ExamFile, ExamItem, make_exam
@@ -29,11 +29,11 @@ from assay.families.exams.marking import MarkedExam, Marking, grade_exam, mark_i
 from assay.families.exams.normal import MATCHES, STEPS, Normaliser
 from assay.families.exams.patterns import find_patterns
 from assay.families.exams.policy import ExamRules, shown
+from assay.families.exams.records import LatencyResult
 from assay.families.exams.rule import Match
 from assay.families.exams.selftest import self_test
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
-from assay.records.exam import LatencyResult
 
 MARKING = Marking(Shelf().rubric_of("exam", "tutor@1"))
 AXES = ("correctness", "spanish_gloss", "schema", "conciseness")

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from assay.families.exams.document import check_result
 from assay.families.exams.gate import decide
-from assay.views.exam import exam_view, gate_rows
-from assay.views.exam_text import exam_lines, exam_markdown, gate_lines
+from assay.families.exams.views import exam_lines, exam_markdown, exam_view, gate_lines, gate_rows
 from test_charts import exam, hostile_exam
 from test_exam_marking import MARKING, RULES
 from test_markdown import HOSTILE, check_safe, tables

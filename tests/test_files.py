@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from assay.errors import Fault, InputError, UsageError
 from assay.errors.codes import CODES
+from assay.families.tools.reading.files import source_of
 from assay.files.atomic import atomic_write
 from assay.files.inputs import file_digest
 from assay.files.json_files import (
@@ -37,7 +38,6 @@ from assay.files.json_files import (
 from assay.files.json_stream import stream_json, stream_lines
 from assay.files.yaml_files import locate, parse_yaml, read_yaml
 from assay.records.reading import read_run
-from assay.families.tools.reading.files import source_of
 from commands import run_code
 
 ONE = '{"a": 1}'

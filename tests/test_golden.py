@@ -16,6 +16,9 @@ from assay.canon import digest
 from assay.families.exams import gate as exam_gate
 from assay.families.exams import patterns
 from assay.families.exams.normal import MATCHES, STEPS
+from assay.families.tools import aging, answers, checks, names, status, veto
+from assay.families.tools import behaviour as tool_behaviour
+from assay.families.tools import gate as tool_gate
 from assay.grading import rules as grading_rules
 from assay.library.behaviour import measure_fingerprints
 from assay.library.families import FAMILIES
@@ -26,9 +29,6 @@ from assay.release import rules as release_rules
 from assay.scoring import profile
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Undetermined
-from assay.families.tools import aging, answers, checks, names, status, veto
-from assay.families.tools import behaviour as tool_behaviour
-from assay.families.tools import gate as tool_gate
 
 SYSTEMS = {
     (family.id, system.name): system

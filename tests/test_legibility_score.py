@@ -10,15 +10,14 @@ from random import Random
 from typing import Any
 from xml.etree import ElementTree
 
-from assay.records.tool_finding import SchemaFinding
-from assay.records.tool_legibility import SchemaLegibility
 from assay.families.tools import legibility_score as score
+from assay.families.tools import views as view
 from assay.families.tools.checks import VetoCheck
 from assay.families.tools.reading.files import schema_of
+from assay.families.tools.records import SchemaFinding, SchemaLegibility
 from assay.families.tools.source import ToolSchema
 from assay.families.tools.validation import ALL_RULES, assess
 from assay.families.tools.veto import CLEAN, UNDETERMINED, VETO
-from assay.views import tool_legibility as view
 from test_legibility import SEARCH, mcp
 from test_tools_protocol import Run, put
 from test_tools_protocol import schema as flowmcp
@@ -117,7 +116,7 @@ def test_a_tool_that_cannot_be_assessed_scores_0_and_says_why() -> None:
     broken = next(tool for tool in found.tools if tool.name == "broken")
     assert (broken.score, broken.unassessed) == (0, "it is not an object")
     assert found.score <= score.ERROR_CAP
-    assert "not assessed: it is not an object" in "\n".join(view.lines(found))
+    assert "not assessed: it is not an object" in "\n".join(view.legibility_lines(found))
 
 
 def test_a_dot_in_a_name_shifts_no_cost_to_another_tool() -> None:
@@ -171,7 +170,7 @@ def test_every_form_shows_the_number_and_that_it_is_no_grade() -> None:
         assert "borrow_book" in text
     assert "at most 40" in page, "the page explains how the score is calculated"
     assert b"40/100" in view.badge(report)
-    assert view.lines(report.schemas[0])[0].startswith("legibility 40/100")
+    assert view.legibility_lines(report.schemas[0])[0].startswith("legibility 40/100")
 
 
 def test_a_server_of_many_tools_is_scored_and_its_page_stays_small() -> None:

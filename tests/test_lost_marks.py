@@ -13,11 +13,9 @@ from assay.families.exams.lost_marks import lost_marks
 from assay.families.exams.marking import Marking, grade_exam
 from assay.families.exams.policy import ExamRules
 from assay.families.exams.rubric import ExamRubric
+from assay.families.exams.views import exam_page, exam_view, lost_section
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.views.exam import exam_view
-from assay.views.exam_items import lost_section
-from assay.views.exam_page import exam_page
 from stocked import answers, exam
 
 SHELF = Shelf()

@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.installing import install_hint
 from assay.families.tools import legibility
 from assay.families.tools.legibility_score import score_schema
 from assay.families.tools.reading import child, server
+from assay.installing import install_hint
 from commands import Running
 from examples import CAMPAIGN, repeats
 from serving import is_running, until

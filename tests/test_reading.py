@@ -28,8 +28,6 @@ pytest.importorskip("tree_sitter_javascript", reason="the extra flowmcp is not i
 import quickjs
 
 from assay.errors import InputError
-from assay.installing import install_hint
-from assay.sandbox import worker
 from assay.families.tools import ecma
 from assay.families.tools.reading import engine as engines
 from assay.families.tools.reading import files, folders, limits, walker
@@ -39,6 +37,8 @@ from assay.families.tools.reading.folders import read_folder
 from assay.families.tools.reading.walker import WALKER
 from assay.families.tools.source import Module, NotData
 from assay.families.tools.validation import validate
+from assay.installing import install_hint
+from assay.sandbox import worker
 from examples import CAMPAIGN, repeats
 from serving import is_running, until
 

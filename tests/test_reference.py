@@ -20,6 +20,8 @@ import assay
 from assay.cli.frame import load_command
 from assay.cli.verbs import GROUPS, VERBS
 from assay.errors.codes import CODES, SYSTEMS
+from assay.families.tools.forms import all_schemas
+from assay.families.tools.validation import ALL_RULES
 from assay.formulas import FORMULAS
 from assay.formulas.examples import EXAMPLES as FORMULA_EXAMPLES
 from assay.library.shelf import KINDS, Shelf
@@ -31,8 +33,6 @@ from assay.running.config import ConfigFile
 from assay.scoring.gate_examples import EXAMPLES as GATE_EXAMPLES
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
-from assay.families.tools.forms import all_schemas
-from assay.families.tools.validation import ALL_RULES
 from assay.views import telemetry
 from assay.views.event_schema import MEANINGS, SCHEMA
 from conftest import ROOT

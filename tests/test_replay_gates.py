@@ -15,10 +15,10 @@ import pytest
 
 from assay.archive import replay_gates
 from assay.errors import InputError
+from assay.families.tools import checks
 from assay.library import shelf
 from assay.store.drafts import Item, Link, draft
 from assay.store.ledger import open_ledger
-from assay.families.tools import checks
 from examples import CAMPAIGN
 from judges import Run, here
 from postgres import ledger_url, on_sqlite, postgres_url

@@ -17,9 +17,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from assay.files.json_files import Document
-from assay.records.tool_finding import SchemaFinding
 from assay.families.tools import legibility, validation
+from assay.families.tools.records import SchemaFinding
+from assay.files.json_files import Document
 from assay.views.documents import encode
 from assay.views.exporters import ResultSource
 from assay.views.sarif import FINGERPRINT, file_uri, is_file, sarif

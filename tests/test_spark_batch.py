@@ -14,9 +14,9 @@ import duckdb
 import pytest
 
 import batches
+from assay.errors import UsageError
 from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.spark_session import SparkSource, open_session
-from assay.errors import UsageError
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf

@@ -20,17 +20,17 @@ import assay as package
 from assay.errors import ShelfError
 from assay.families.exams.marking import Marking
 from assay.families.exams.policy import ExamRules
+from assay.families.tools.entry import EntrySubject
+from assay.families.tools.forms import EXTENDED_FORM, is_extended, schema_valid
+from assay.families.tools.policy import SchemaRules
+from assay.families.tools.records import GradingEntry
+from assay.families.tools.tree import Tree
 from assay.files.json_files import Document
 from assay.library import lints
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
-from assay.records.tool_entry import GradingEntry
 from assay.release.policy import make_release_rules
-from assay.families.tools.entry import EntrySubject
-from assay.families.tools.forms import EXTENDED_FORM, is_extended, schema_valid
-from assay.families.tools.policy import SchemaRules
-from assay.families.tools.tree import Tree
 from assay.views import events
 from documents import run, scorecard
 from sides import cards, drawn, write

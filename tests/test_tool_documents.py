@@ -17,11 +17,11 @@ import pytest
 from assay.canon import digest
 from assay.cli import demo
 from assay.cli.demo import EXAMPLES
+from assay.families.tools.ecma import document_bytes
+from assay.families.tools.forms import all_schemas
 from assay.library.families import FAMILIES
 from assay.library.lock import RecordedSystem, lock_of
 from assay.registry import home_value
-from assay.families.tools.ecma import document_bytes
-from assay.families.tools.forms import all_schemas
 from commands import in_folder
 from conftest import ROOT
 
@@ -234,8 +234,8 @@ def test_an_exported_proof_of_a_newer_specification_is_read_as_an_index(
 
 @pytest.mark.req("F-161")
 def test_bands_caps_and_triggers_are_those_of_the_first_grading_system() -> None:
-    from assay.library.shelf import Shelf
     from assay.families.tools.veto import TRIGGERS
+    from assay.library.shelf import Shelf
 
     policy = Shelf().policy_of("flowmcp", "flowmcp@1")
     assert [(band.grade, float(band.min)) for band in policy.bands] == [

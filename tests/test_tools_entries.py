@@ -14,7 +14,6 @@ import jsonschema_rs
 import pytest
 
 from assay.errors import InputError
-from assay.library.shelf import Shelf
 from assay.families.tools.answers import LEGAL_DISCLAIMER, NA_REASONS
 from assay.families.tools.ecma import document_bytes
 from assay.families.tools.entry import TRIGGERS, EntrySubject
@@ -30,11 +29,19 @@ from assay.families.tools.forms import (
 )
 from assay.families.tools.index_file import index_fault
 from assay.families.tools.manifest import flowmcp_version
-from assay.families.tools.names import AREAS, AUTONOMOUS, BASE_PERSONAS, GROUP_BOUND, REJECTED, area_of
+from assay.families.tools.names import (
+    AREAS,
+    AUTONOMOUS,
+    BASE_PERSONAS,
+    GROUP_BOUND,
+    REJECTED,
+    area_of,
+)
 from assay.families.tools.node import Home, judge, read_entries
 from assay.families.tools.policy import SchemaRules
 from assay.families.tools.tree import Tree
 from assay.families.tools.versions import CURRENT
+from assay.library.shelf import Shelf
 from tool_records import (
     aggregate_answers,
     blocked_entry,

@@ -16,13 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.families import tools
 from assay.errors import AssayError, InputError
-from assay.files.json_files import Document
-from assay.library import fingerprint
-from assay.library.lock import RecordedSystem, lock_of
-from assay.library.shelf import Shelf
-from assay.records.systems import Systems
+from assay.families import tools
 from assay.families.tools import behaviour, forms, versions
 from assay.families.tools.aggregate import aggregate
 from assay.families.tools.answers import AUTONOMOUS_DIMENSIONS, DIMENSIONS
@@ -39,6 +34,11 @@ from assay.families.tools.policy import (
 from assay.families.tools.report import grade_scores
 from assay.families.tools.versions import CURRENT
 from assay.families.tools.veto import TRIGGERS, check_trigger
+from assay.files.json_files import Document
+from assay.library import fingerprint
+from assay.library.lock import RecordedSystem, lock_of
+from assay.library.shelf import Shelf
+from assay.records.systems import Systems
 from tool_records import aggregate_answers, as_veto, build_entry, make_veto
 
 POLICY = Shelf().policy_of("flowmcp", "flowmcp")

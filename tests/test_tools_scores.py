@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.library.shelf import Shelf
 from assay.families.tools import answers as ans
 from assay.families.tools.aggregate import aggregate
 from assay.families.tools.answers import (
@@ -32,6 +31,7 @@ from assay.families.tools.entry import EntrySubject
 from assay.families.tools.envelope import complete_answers, http_score
 from assay.families.tools.names import AREAS
 from assay.families.tools.policy import SchemaRules
+from assay.library.shelf import Shelf
 from tool_records import aggregate_answers, build_entry, latest_answers
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))

@@ -22,9 +22,6 @@ from hypothesis import strategies as st
 from assay.canon import time_text
 from assay.cli.conform_ops import OPS
 from assay.errors import AssayError, InputError
-from assay.library.shelf import Shelf
-from assay.records.tool_entry import LockedMember, SelectionLock
-from assay.records.tool_entry import document as plain
 from assay.families.tools import index_file as idx
 from assay.families.tools import names
 from assay.families.tools.ecma import document_bytes, hash8
@@ -36,6 +33,8 @@ from assay.families.tools.manifest import snapshot_of
 from assay.families.tools.names import AREAS, GROUP_BOUND
 from assay.families.tools.policy import SchemaRules
 from assay.families.tools.record import record
+from assay.families.tools.records import LockedMember, SelectionLock
+from assay.families.tools.records import document as plain
 from assay.families.tools.regrade import regrade
 from assay.families.tools.selection import (
     check_ready,
@@ -49,6 +48,7 @@ from assay.families.tools.selection import (
 from assay.families.tools.source import ToolSchema
 from assay.families.tools.status import READINESS, meets
 from assay.families.tools.tree import Tree
+from assay.library.shelf import Shelf
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
 START = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -781,7 +781,7 @@ def test_readiness_is_a_ladder(wrong: Any) -> None:
 def test_an_area_of_a_namespace_waits_until_its_schemas_pass_their_validation(
     tmp_path: Path, area: str
 ) -> None:
-    from assay.records.tool_finding import SchemaFinding
+    from assay.families.tools.records import SchemaFinding
 
     tree = Tree(str(tmp_path), RULES)
     import_one(

@@ -25,11 +25,6 @@ from hypothesis import strategies as st
 from assay.canon import time_text
 from assay.cli.conform_ops import OPS
 from assay.errors import AssayError, InputError
-from assay.library.shelf import Shelf
-from assay.records.systems import Systems
-from assay.records.tool_entry import CategoricalVeto, NamespaceIndex, document
-from assay.records.tool_finding import SchemaFinding
-from assay.records.tool_gate import ToolGateResult
 from assay.families.tools import aging, names
 from assay.families.tools import index_file as idx
 from assay.families.tools.aging import age_score
@@ -43,6 +38,13 @@ from assay.families.tools.intake import check_open, export, import_one, record_s
 from assay.families.tools.manifest import manifest_name, snapshot_of
 from assay.families.tools.policy import SchemaRules
 from assay.families.tools.record import record
+from assay.families.tools.records import (
+    CategoricalVeto,
+    NamespaceIndex,
+    SchemaFinding,
+    ToolGateResult,
+    document,
+)
 from assay.families.tools.regrade import RegradeOutcome, regrade
 from assay.families.tools.source import ToolSchema
 from assay.families.tools.status import (
@@ -56,6 +58,8 @@ from assay.families.tools.status import (
 from assay.families.tools.tree import Tree
 from assay.families.tools.versions import CURRENT
 from assay.families.tools.veto import TRIGGERS as VETOES
+from assay.library.shelf import Shelf
+from assay.records.systems import Systems
 from tool_records import age_answers, namespace_gate, schema_gate
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.records.tool_finding import SchemaFinding
 from assay.families.tools import validation
+from assay.families.tools.records import SchemaFinding
 from assay.families.tools.source import Module, NotData, ToolSchema
 
 META = {

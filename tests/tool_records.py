@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from assay.records.tool_entry import (
+from assay.families.tools import aggregate, aging, entry, gate, veto
+from assay.families.tools.records import (
     CategoricalVeto,
     GradedAnswer,
     GradingEntry,
@@ -15,10 +16,9 @@ from assay.records.tool_entry import (
     Persona,
     RegradingTrigger,
     SchemaNode,
+    ToolGateResult,
     document,
 )
-from assay.records.tool_gate import ToolGateResult
-from assay.families.tools import aggregate, aging, entry, gate, veto
 from assay.families.tools.versions import CURRENT
 
 _ANSWER = {

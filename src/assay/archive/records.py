@@ -18,14 +18,14 @@ from msgspec.structs import replace
 from assay.errors import InputError
 from assay.families.exams.answers import Answer
 from assay.families.exams.exam import Exam
+from assay.families.tools.records import SCHEMA_GATE, ToolGate
+from assay.families.tools.records import document as document_of
 from assay.files.json_files import Document, parse_json, read_json
-from assay.records.tool_entry import document as document_of
-from assay.records.tool_gate import SCHEMA_GATE, ToolGate
 from assay.store.drafts import Draft, Link, draft
 from assay.store.results import schema_of
 
 if TYPE_CHECKING:
-    from assay.records.exam import ExamGate, ExamResult
+    from assay.families.exams.records import ExamGate, ExamResult
     from assay.families.tools.gate import GateEvidence
     from assay.families.tools.policy import SchemaRules
     from assay.families.tools.tree import Tree

@@ -28,20 +28,19 @@ from assay.families.exams.exam import make_exam
 from assay.families.exams.gate import decide, unchecked
 from assay.families.exams.marking import Marking, grade_exam
 from assay.families.exams.policy import ExamRules
-from assay.files.json_files import Document
-from assay.library.shelf import Shelf
-from assay.records.exam import EXAM_GATE
-from assay.records.tool_entry import NamespaceIndex
-from assay.records.tool_gate import SCHEMA_GATE
-from assay.records.typed import convert
-from assay.store.drafts import Item
-from assay.store.ledger import Ledger
+from assay.families.exams.records import EXAM_GATE
 from assay.families.tools import gate
 from assay.families.tools.checks import ModuleLists, read_module_lists
 from assay.families.tools.gate import GateEvidence, SchemaSource
 from assay.families.tools.key_owners import registrable_domain
 from assay.families.tools.policy import SchemaRules
 from assay.families.tools.reading.files import MODULES, schema_of
+from assay.families.tools.records import SCHEMA_GATE, NamespaceIndex
+from assay.files.json_files import Document
+from assay.library.shelf import Shelf
+from assay.records.typed import convert
+from assay.store.drafts import Item
+from assay.store.ledger import Ledger
 
 Again = Callable[["Ledger", "Item", Mapping[str, Any], "Shelf", str], dict[str, Any]]
 

@@ -160,8 +160,8 @@ def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseli
     document = read_json(options.files[0])
     if not isinstance(document.tree, dict) or document.tree.get("schema") != "assay.exam/1":
         return None
-    from assay.cli.exam import outcome_of
     from assay.families.exams.held_results import check_baseline
+    from assay.families.exams.verbs import outcome_of
 
     outcome = outcome_of(options, document, rubric=options.rubric)
     check_baseline(outcome)

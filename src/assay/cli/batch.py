@@ -30,10 +30,10 @@ _UNSUPPORTED = (
 
 def run(options: Options) -> int:
     """Grade the rows that the options name, and show the result."""
-    from assay.families.batch.job import BatchOptions, run_batch
-    from assay.families.batch.targets import target_of, tidy_up
     from assay.cli.batch_plan import required
     from assay.cli.batch_summary import batch_document, batch_summary
+    from assay.families.batch.job import BatchOptions, run_batch
+    from assay.families.batch.targets import target_of, tidy_up
     from assay.pipeline.batching import batch_task
     from assay.release.pass_rate import check_pass_rate
 
@@ -136,8 +136,8 @@ def _output(options: Options) -> str:
 
 
 def _verify(options: Options) -> int:
-    from assay.families.batch.targets import target_of
     from assay.cli.batch_summary import run_verification
+    from assay.families.batch.targets import target_of
 
     if not options.verify:
         raise UsageError("CLI-001", "--run needs --verify.", fix="Add --verify.")

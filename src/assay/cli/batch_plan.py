@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from assay.families.batch.plan import make_batch_plan
 from assay.cli import options as opt
 from assay.cli.configured import DEFAULT
 from assay.cli.grade import asked_profile
 from assay.cli.hints import command
 from assay.cli.parsing import Options
 from assay.errors import AssayError, InputError
+from assay.families.batch.plan import make_batch_plan
 from assay.library.shelf import Shelf
 from assay.pipeline.batch_sides import BatchOutput
 from assay.pipeline.batching import scoring_plan

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from assay.cli import options as opt
+from assay.cli.parsing import Options
+from assay.errors import ExitCode, count, few, printable
 from assay.families.batch.engine import BatchEngine
 from assay.families.batch.job import BatchResult
 from assay.families.batch.row_faults import TWICE, WIDE_TWICE
 from assay.families.batch.run_query import DECIDED
 from assay.families.batch.targets import BatchTarget
-from assay.cli import options as opt
-from assay.cli.parsing import Options
-from assay.errors import ExitCode, count, few, printable
 from assay.pipeline.batch_verification import BatchCheck
 from assay.release.pass_rate import BarResult
 from assay.views.text import fact_lines

@@ -12,9 +12,10 @@ from fractions import Fraction
 from typing import Any
 
 from assay import exact
-from assay.cli import conform_exam, conform_flowmcp
 from assay.errors import EvidenceError, FormulaError, ShelfError
 from assay.exact import NORM_DIGITS, NORM_ONE
+from assay.families.exams import conform
+from assay.families.tools import conform as conform_flowmcp
 from assay.files.json_files import Document
 from assay.formulas import normalise, scale_norm
 from assay.grading.grade import grade
@@ -219,7 +220,7 @@ OPS: dict[str, Callable[[Input], Output]] = {
     "judge.rate": _judge_rate,
     "tiebreak.near": _near,
     **conform_flowmcp.OPS,
-    **conform_exam.OPS,
+    **conform.OPS,
 }
 
 REQUIRED = frozenset(

@@ -21,16 +21,7 @@ from assay.families.exams.exam import read_exam
 from assay.families.exams.gate import decide
 from assay.families.exams.marking import Marking, grade_exam
 from assay.families.exams.policy import ExamRules
-from assay.files.atomic import write_file
-from assay.files.json_files import read_documents, read_json
-from assay.installing import install_hint
-from assay.judging.card import read_card
-from assay.library.shelf import Shelf
-from assay.pipeline.grading import Graded, Grader
-from assay.records.exam import ExamGate, ExamResult
-from assay.records.summary import SummaryBlock
-from assay.release.ranking import contender, rank
-from assay.release.summary import Summary
+from assay.families.exams.records import ExamGate, ExamResult
 from assay.families.tools.checks import ModuleLists, veto_of
 from assay.families.tools.ecma import document_bytes, hash8
 from assay.families.tools.names import slug
@@ -40,6 +31,15 @@ from assay.families.tools.reading.files import read_schema
 from assay.families.tools.report import report_document, shown_text_of
 from assay.families.tools.server_checks import run_checks
 from assay.families.tools.validation import assess
+from assay.files.atomic import write_file
+from assay.files.json_files import read_documents, read_json
+from assay.installing import install_hint
+from assay.judging.card import read_card
+from assay.library.shelf import Shelf
+from assay.pipeline.grading import Graded, Grader
+from assay.records.summary import SummaryBlock
+from assay.release.ranking import contender, rank
+from assay.release.summary import Summary
 from assay.views.documents import JsonDocument, plain, pretty
 from assay.views.grade_line import as_line, surprises
 from assay.views.html import render

@@ -6,10 +6,10 @@ import os
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.cli.batch_plan import asks_to_store, graded_by
 from assay.cli.parsing import Options
 from assay.errors import UsageError
+from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.files.inputs import no_such_file
 from assay.files.own_files import is_batch_output
 from assay.pipeline.batch_sides import BatchOutput, read_batch_output

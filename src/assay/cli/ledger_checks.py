@@ -18,9 +18,9 @@ from assay.cli.ledger import open_for
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageError, count, printable
+from assay.families.exams.records import EXAM_GATE
+from assay.families.tools.records import SCHEMA_GATE
 from assay.library.shelf import Shelf
-from assay.records.exam import EXAM_GATE
-from assay.records.tool_gate import SCHEMA_GATE
 from assay.services.replay import replay_decision
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger

@@ -10,12 +10,11 @@ from typing import Any
 from msgspec import to_builtins
 
 from assay.cli.mcp_project import LIMIT, ServedProject, ToolAnswer
-from assay.cli.tools_input import assess_all, lists_of, read_sources, rules_of
-from assay.cli.tools_legibility import legibility_of
 from assay.errors import printable
-from assay.records.tool_finding import LEVELS
+from assay.families.tools.records import LEVELS
+from assay.families.tools.verbs import assess_all, legibility_of, lists_of, read_sources, rules_of
+from assay.families.tools.views import legibility_lines as lines
 from assay.views.grade_line import passed_word
-from assay.views.tool_legibility import lines
 
 
 def check_tools(project: ServedProject, given: Mapping[str, Any]) -> ToolAnswer:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from msgspec import structs
 
+from assay.canon import canonical, digest
+from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.engine import BatchEngine, ask
 from assay.families.batch.plan import BatchPlan
@@ -26,8 +28,6 @@ from assay.families.batch.run_query import (
 )
 from assay.families.batch.summary import summarise, summarise_slices
 from assay.families.batch.targets import BatchTarget
-from assay.canon import canonical, digest
-from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.inputs import file_digest
 from assay.files.json_files import read_json
 from assay.records.batch import BatchRecord, read_batch_record

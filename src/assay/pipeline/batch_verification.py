@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from assay.errors import AssayError, InputError, UsageError, count
 from assay.families.batch.counting import count_output, find_split_runs
 from assay.families.batch.digests import digest_files
 from assay.families.batch.engine import BatchEngine
@@ -25,7 +26,6 @@ from assay.families.batch.verification import (
     runs_without,
     sample_of_runs,
 )
-from assay.errors import AssayError, InputError, UsageError, count
 from assay.files.json_files import read_json
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf

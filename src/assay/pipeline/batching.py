@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from assay.errors import InputError, UsageError
 from assay.families.batch.earlier import Earlier
 from assay.families.batch.evidence import norms_evidence, norms_plan, typed_text
 from assay.families.batch.layout import COUNTS, mapped_columns
@@ -15,7 +16,6 @@ from assay.families.batch.plan import BatchPlan, make_batch_plan
 from assay.families.batch.relational import batch_queries
 from assay.families.batch.targets import record_of, target_at
 from assay.families.batch.task import BatchTask
-from assay.errors import InputError, UsageError
 from assay.files.json_files import read_json
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf

@@ -158,7 +158,7 @@ DOCUMENTS: dict[str, DocumentKind] = {
         "`assay exam gate --policy` takes one.",
     ),
     "exam-result": DocumentKind(
-        "assay.records.exam:ExamResult",
+        "assay.families.exams.records:ExamResult",
         "A graded exam.",
         "`assay exam grade --json` writes it; `assay exam gate` reads it.",
         is_input=False,

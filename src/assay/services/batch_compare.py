@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from assay.errors import InputError, UsageError, count
 from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.plan import BatchPlan
 from assay.families.batch.run_query import GROUP, SAMPLE
-from assay.errors import InputError, UsageError, count
 from assay.pipeline.batch_sides import (
     COMPARED,
     BatchOutput,

@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import canonical
 from assay.errors import count, printable
+from assay.families.exams.views import gate_rows, no_answer
 from assay.views.charts.decisions import rule_word
 from assay.views.decision import USED, confidence, operation_text
 from assay.views.decision_samples import (
@@ -24,7 +25,6 @@ from assay.views.decision_samples import (
     new_failures,
     sample_label,
 )
-from assay.views.exam import gate_rows, no_answer
 from assay.views.exporters import Exporter, Format
 from assay.views.grade_line import NAMED, bar_text, causes, score_text, versions_text
 from assay.views.pieces import points
@@ -32,8 +32,8 @@ from assay.views.pieces import points
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from assay.families.exams.records import ExamGate, ExamResult, ItemResult
     from assay.records.decision import Decision, RuleResult
-    from assay.records.exam import ExamGate, ExamResult, ItemResult
     from assay.records.grade import Payload
 
 HEAD = 1024

@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
 
-from assay.records.tool_finding import LEVELS, SchemaFinding, SchemaRule
+from assay.families.tools.records import LEVELS, SchemaFinding, SchemaRule
 
 SCHEMA_URI = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

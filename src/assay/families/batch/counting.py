@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from assay.errors import InputError
 from assay.families.batch.engine import BatchEngine, ask
 from assay.families.batch.quoting import identifier
 from assay.families.batch.run_query import LIST_TYPES
-from assay.errors import InputError
 
 INVALID = "invalid_evidence"
 MOST_LISTS = 1000

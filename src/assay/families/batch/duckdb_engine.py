@@ -9,11 +9,11 @@ from itertools import count
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
+from assay.errors import InputError, UsageError
 from assay.families.batch.duckdb_views import uncollated_sql, values_sql, views_sql
 from assay.families.batch.engine import SourceColumn
 from assay.families.batch.quoting import identifier, text
 from assay.families.batch.sources import BatchSource
-from assay.errors import InputError, UsageError
 from assay.installing import import_extra
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
+from assay.errors import InputError, UsageError
 from assay.families.batch.engine import SourceColumn
 from assay.families.batch.evidence import mixed_columns
 from assay.families.batch.layout import IN_QUOTES
 from assay.families.batch.line_keys import MAX_COLUMNS, in_pattern, line_keys, long_numbers
 from assay.families.batch.quoting import identifier, text
 from assay.families.batch.sources import BatchSource, csv_head, find_sources, is_uri
-from assay.errors import InputError, UsageError
 from assay.grouping import grouped
 from assay.installing import import_extra
 

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from assay.errors import InputError, UsageError
 from assay.families.batch.digests import digest_files
 from assay.families.batch.sources import BatchSource, Partition
 from assay.families.batch.targets import BatchTarget
-from assay.errors import InputError, UsageError
 from assay.grouping import grouped
 from assay.records.batch import BatchFile, BatchRecord
 

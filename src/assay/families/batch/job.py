@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 from msgspec import json
 
+from assay.canon import digest
+from assay.errors import InputError, NotEnoughEvidence, UsageError, few
 from assay.families.batch.counting import (
     OutputTally,
     count_faults,
@@ -46,8 +48,6 @@ from assay.families.batch.targets import (
     open_workplace,
 )
 from assay.families.batch.task import VIEW, BatchTask, Queries, graded_view
-from assay.canon import digest
-from assay.errors import InputError, NotEnoughEvidence, UsageError, few
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.records.batch import (

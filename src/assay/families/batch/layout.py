@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from assay.errors import InputError
 from assay.families.batch.engine import SourceColumn
 from assay.families.batch.plan import BatchCriterion, BatchPlan
-from assay.errors import InputError
 from assay.registry import near_miss
 
 COUNTS: Mapping[str, tuple[str, ...]] = {

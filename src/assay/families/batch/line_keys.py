@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from json import dumps
 
+from assay.errors import InputError, NotEnoughEvidence
 from assay.families.batch.layout import IN_QUOTES, WRITTEN
 from assay.families.batch.sources import BatchSource
-from assay.errors import InputError, NotEnoughEvidence
 
 MAX_COLUMNS = 10_000
 """Columns of a file, and shapes of its lines."""

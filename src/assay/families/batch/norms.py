@@ -15,12 +15,12 @@ from math import gcd, lcm
 from typing import NamedTuple
 
 from assay import exact
+from assay.errors import ShelfError
+from assay.exact import NORM_ONE, Pull
 from assay.families.batch import row_faults as fault
 from assay.families.batch.layout import COUNTS, Cell, ScoreCells
 from assay.families.batch.plan import BatchCriterion
 from assay.families.batch.quoting import double, identifier, text
-from assay.errors import ShelfError
-from assay.exact import NORM_ONE, Pull
 
 EXACT = 2**53
 """Whole numbers up to this are doubles."""

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from assay.families.batch import row_faults as fault
 from assay.families.batch.quoting import identifier, text
-from assay.families.batch.source_rows import IDENTIFIER, RowExpressions, cell_text, is_bad_verdict, raw_text
+from assay.families.batch.source_rows import (
+    IDENTIFIER,
+    RowExpressions,
+    cell_text,
+    is_bad_verdict,
+    raw_text,
+)
 
 _NONE = "CAST(NULL AS VARCHAR)"
 

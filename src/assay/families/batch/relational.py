@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from assay.exact import NORM_ONE, SCORE_MAX
 from assay.families.batch.engine import SourceColumn
 from assay.families.batch.layout import find_layout
 from assay.families.batch.norms import adjusted, quotient
@@ -18,7 +19,6 @@ from assay.families.batch.quoting import identifier, text
 from assay.families.batch.rejects import rejects_query
 from assay.families.batch.source_rows import IDENTIFIER, RowExpressions, index_of, is_bad_verdict
 from assay.families.batch.task import Queries
-from assay.exact import NORM_ONE, SCORE_MAX
 
 NO_NAMES = "CAST([] AS VARCHAR[])"
 

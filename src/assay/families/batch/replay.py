@@ -15,11 +15,11 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from assay import exact
+from assay.errors import FormulaError
 from assay.families.batch import row_faults as fault
 from assay.families.batch.layout import COUNTS, Cell, RowLayout, ScoreCells
 from assay.families.batch.norms import EXACT, MAX_COUNT, MAX_DIGITS, NUMBER, largest_n
 from assay.families.batch.source_rows import MAX_RUN_ID
-from assay.errors import FormulaError
 from assay.formulas import normalise
 from assay.grading.grade import grade
 from assay.grading.policy import Rules

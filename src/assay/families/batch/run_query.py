@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from assay.errors import InputError
+from assay.exact import NORM_ONE
 from assay.families.batch.engine import BatchEngine, SourceColumn, ask
 from assay.families.batch.layout import NUMBERS, cell_of
 from assay.families.batch.norms import NUMBER
 from assay.families.batch.plan import BatchPlan
 from assay.families.batch.quoting import identifier, text
-from assay.errors import InputError
-from assay.exact import NORM_ONE
 
 SAMPLE, GROUP, ATTEMPT = "sample", "group", "attempt"
 TAG, FAMILY = "tag", "family"

@@ -18,6 +18,7 @@ from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
+from assay.errors import AssayError, InputError, UsageError, count
 from assay.families.batch.engine import SourceColumn
 from assay.families.batch.evidence import mixed_columns
 from assay.families.batch.layout import IN_QUOTES
@@ -31,7 +32,6 @@ from assay.families.batch.spark_session import (
     open_session,
     spark_faults,
 )
-from assay.errors import AssayError, InputError, UsageError, count
 from assay.grouping import grouped
 
 _FORMATS = {

@@ -17,8 +17,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from assay.families.batch import java
 from assay.errors import AssayError, InputError, UsageError, printable
+from assay.families.batch import java
 from assay.installing import install_hint
 
 SETTINGS = {

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
+from assay.errors import InputError, UsageError, count
+from assay.exact import NORM_ONE
 from assay.families.batch.engine import BatchEngine, ask
 from assay.families.batch.quoting import identifier, text
 from assay.families.batch.relational import letter_cases, weighted_score
@@ -29,8 +31,6 @@ from assay.families.batch.run_query import (
     has_item,
     total,
 )
-from assay.errors import InputError, UsageError, count
-from assay.exact import NORM_ONE
 from assay.records.grade import LETTERS
 from assay.records.summary import (
     CriterionSummary,

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from assay.families.batch.sources import check_encoding, is_uri, kind_of
 from assay.errors import UsageError
+from assay.families.batch.sources import check_encoding, is_uri, kind_of
 from assay.files.atomic import refuse_links_out, sync_folder_of, sync_tree
 from assay.records.batch import BATCH_RECORD, BatchRecord
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from msgspec import DecodeError, json
 
+from assay.canon import number_text
 from assay.families.batch.engine import BatchEngine, ask
 from assay.families.batch.evidence import own_names
 from assay.families.batch.layout import find_layout
 from assay.families.batch.plan import make_batch_plan
 from assay.families.batch.quoting import identifier, text
 from assay.families.batch.replay import replay_rows
-from assay.canon import number_text
 from assay.grading.policy import Rules
 from assay.grouping import grouped
 from assay.records.batch import BatchFile

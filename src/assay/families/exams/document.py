@@ -24,8 +24,7 @@ from assay.families.exams.exam import exam_digest
 from assay.families.exams.marking import MarkedExam, Marking, mean
 from assay.families.exams.patterns import find_patterns
 from assay.families.exams.policy import ExamRules, fraction, shown
-from assay.files.json_files import Document
-from assay.records.exam import (
+from assay.families.exams.records import (
     EXAM_SCHEMA,
     AxisNumbers,
     AxisResult,
@@ -38,6 +37,7 @@ from assay.records.exam import (
     PassLine,
     ScoreCount,
 )
+from assay.files.json_files import Document
 from assay.records.reading import read_record
 
 MAX_FAULTS = 100

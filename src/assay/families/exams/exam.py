@@ -19,13 +19,13 @@ from assay import exact
 from assay.canon import canonical
 from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence, raise_faults
 from assay.families.exams.expectations import expectations_of
+from assay.families.exams.records import ExamSet
 from assay.families.exams.rubric import compile_schema
 from assay.families.exams.rule import Match
 from assay.files.inputs import open_input
 from assay.files.json_files import Document, Path, read_json, show_path
 from assay.files.yaml_files import parse_yaml
 from assay.records.evidence import Number
-from assay.records.exam import ExamSet
 from assay.records.reading import read_record
 from assay.records.shape import Text
 from assay.registry import identifier_fault, is_path

@@ -20,8 +20,7 @@ from assay.families.exams.exam import CAPSTONE, REGRESSION
 from assay.families.exams.gate_reasons import axis_reasons, drop_reason, fell_alone
 from assay.families.exams.held_results import check_baseline, shown_otherwise
 from assay.families.exams.policy import ExamRules, fraction, shown, text
-from assay.families.exams.selftest import self_test
-from assay.records.exam import (
+from assay.families.exams.records import (
     AxisDrop,
     DropCheck,
     ExamGate,
@@ -31,6 +30,7 @@ from assay.records.exam import (
     SoftGate,
     TargetCheck,
 )
+from assay.families.exams.selftest import self_test
 
 MAX_NAMED = 20
 """Items that a result names for one axis; the marks of all are in the graded exams."""

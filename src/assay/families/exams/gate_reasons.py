@@ -9,7 +9,7 @@ from msgspec import UNSET
 from assay.canon import number_text
 from assay.errors import count
 from assay.families.exams.marking import Marking
-from assay.records.exam import DropCheck
+from assay.families.exams.records import DropCheck
 
 
 def axis_reasons(drop: DropCheck) -> Iterator[str]:

@@ -7,8 +7,8 @@ from assay.families.exams.document import CheckedExam
 from assay.families.exams.exam import Exam, ExamItem, exam_digest
 from assay.families.exams.expectations import wanted_by
 from assay.families.exams.marking import Marking
+from assay.families.exams.records import ExamResult, ItemResult
 from assay.files.json_files import parse_json
-from assay.records.exam import ExamResult, ItemResult
 
 
 def check_whole(checked: CheckedExam) -> None:

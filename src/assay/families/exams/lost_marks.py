@@ -16,8 +16,8 @@ from assay.families.exams.answers import Answer
 from assay.families.exams.exam import Exam
 from assay.families.exams.expectations import wanted_by
 from assay.families.exams.marking import Marking
+from assay.families.exams.records import ExamResult, LostMark
 from assay.families.exams.rule import parsed
-from assay.records.exam import ExamResult, LostMark
 
 MAX_TEXT = 1000
 MAX_MARKS = 2000

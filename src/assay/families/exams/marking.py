@@ -24,7 +24,14 @@ from assay.families.exams.exam import Exam, ExamItem
 from assay.families.exams.expectations import item_faults, wanted_by
 from assay.families.exams.normal import Normaliser
 from assay.families.exams.rubric import ExamRubric, compile_schema, rules_of
-from assay.families.exams.rule import Check, ExpectingRule, MarkingRule, MarkingSetting, parsed, shown_text
+from assay.families.exams.rule import (
+    Check,
+    ExpectingRule,
+    MarkingRule,
+    MarkingSetting,
+    parsed,
+    shown_text,
+)
 from assay.families.exams.text_rules import TextRule
 from assay.families.exams.versions import SCORING_SYSTEM
 from assay.records.contract import Contract

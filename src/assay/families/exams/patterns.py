@@ -20,9 +20,9 @@ from assay.families.exams.marking import Marked, MarkedExam
 from assay.families.exams.normal import holds_all
 from assay.families.exams.pattern_rules import PatternRule
 from assay.families.exams.policy import ExamRules, fraction, shown
+from assay.families.exams.records import PatternSeen
 from assay.families.exams.text_rules import TextRule
 from assay.grouping import grouped
-from assay.records.exam import PatternSeen
 
 
 class _Search:

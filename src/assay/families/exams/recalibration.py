@@ -22,7 +22,7 @@ from assay.families.exams.gate import opens, reaches
 from assay.families.exams.held_results import check_whole
 from assay.families.exams.marking import Marking, mean
 from assay.families.exams.policy import ExamRules, fraction, shown
-from assay.records.exam import ExamResult
+from assay.families.exams.records import ExamResult
 from assay.records.systems import Systems
 
 Reweighed = tuple[CheckedExam, Fraction]

@@ -13,12 +13,17 @@ from typing import NamedTuple
 
 from assay.canon import time_of
 from assay.errors import InputError
-from assay.records.tool_entry import CategoricalVeto, GradedAnswer
-from assay.registry import near_miss
-from assay.families.tools.answers import AUTONOMOUS_DIMENSIONS, EXCLUDED, dimension_of, weighted_mean
+from assay.families.tools.answers import (
+    AUTONOMOUS_DIMENSIONS,
+    EXCLUDED,
+    dimension_of,
+    weighted_mean,
+)
 from assay.families.tools.names import GROUP_BOUND, NON_DETERMINISTIC, REJECTED, TIERS
 from assay.families.tools.policy import SchemaRules, at_least, capped
+from assay.families.tools.records import CategoricalVeto, GradedAnswer
 from assay.families.tools.veto import check_trigger
+from assay.registry import near_miss
 
 NOTHING_SCORABLE = "no scorable answers"
 

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from assay import exact
 from assay.canon import time_of, time_text
 from assay.errors import InputError
-from assay.records.tool_entry import GradedAnswer
 from assay.families.tools.answers import check_score, dimension_of
+from assay.families.tools.records import GradedAnswer
 
 API_DAYS = 14
 TOS_DAYS = 30

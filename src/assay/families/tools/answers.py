@@ -18,10 +18,10 @@ import msgspec
 
 from assay import exact
 from assay.errors import InputError
-from assay.records.tool_entry import GradedAnswer
-from assay.records.typed import convert
 from assay.families.tools.names import DETERMINISTIC, NON_DETERMINISTIC
 from assay.families.tools.policy import SchemaRules
+from assay.families.tools.records import GradedAnswer
+from assay.records.typed import convert
 
 WORDS = ("pass", "fail", "stale", "n/a")
 EXCLUDED = ("stale", "n/a")

@@ -17,10 +17,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from assay.errors import InputError
-from assay.files.json_files import parse_json
-from assay.records.tool_entry import GradedAnswer, GradingEntry
-from assay.records.typed import convert
-from assay.registry import nearest
 from assay.families.tools.aggregate import aggregate_answers, latest_answers
 from assay.families.tools.aging import LIMITS
 from assay.families.tools.answers import (
@@ -34,6 +30,10 @@ from assay.families.tools.answers import (
 )
 from assay.families.tools.names import DETERMINISTIC, FULL, area_of
 from assay.families.tools.policy import SchemaRules, at_least
+from assay.families.tools.records import GradedAnswer, GradingEntry
+from assay.files.json_files import parse_json
+from assay.records.typed import convert
+from assay.registry import nearest
 
 Catalogue = Mapping[str, Mapping[str, Any]]
 

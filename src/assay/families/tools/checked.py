@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 
 from assay.canon import time_text
 from assay.errors import few
-from assay.records.tool_check import (
+from assay.families.tools.checks import VetoCheck
+from assay.families.tools.records import (
     CheckedParameter,
     CheckedTool,
+    SchemaFinding,
+    SchemaLegibility,
     ToolCheck,
     VetoOutcome,
 )
-from assay.records.tool_finding import SchemaFinding
-from assay.records.tool_legibility import SchemaLegibility
-from assay.families.tools.checks import VetoCheck
 from assay.families.tools.rules.secrets import secret_in
 from assay.families.tools.rules.shown import ShownTool, fields_of, tool_paths, tools_of
 from assay.families.tools.source import ToolSchema

@@ -18,12 +18,12 @@ from msgspec import Struct, ValidationError
 
 from assay.canon import canonical
 from assay.errors import InputError
-from assay.grouping import grouped
-from assay.records.tool_entry import CategoricalVeto, GraderIdentity, document
-from assay.records.typed import convert
 from assay.families.tools.key_owners import hosts_of, owner_verdict, registrable_domain
+from assay.families.tools.records import CategoricalVeto, GraderIdentity, document
 from assay.families.tools.source import ToolSchema, split_version
 from assay.families.tools.veto import CLEAN, UNDETERMINED, VETO, make_veto
+from assay.grouping import grouped
+from assay.records.typed import convert
 
 NOT_ATTACHED = "not attached"
 GRADER = GraderIdentity(kind="script", name="assay-schema-checks", version="1.0.0")

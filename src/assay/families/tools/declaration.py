@@ -15,10 +15,10 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct, to_builtins
 
 from assay.errors import EvidenceError, Fault, InputError, raise_faults
+from assay.families.tools.source import ToolSchema
 from assay.files.json_files import Document, Path
 from assay.files.yaml_files import read_yaml
 from assay.records.reading import read_record
-from assay.families.tools.source import ToolSchema
 
 CODE = "FMC-017"
 MAX_ITEMS = 500

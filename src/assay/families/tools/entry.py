@@ -16,16 +16,6 @@ import msgspec
 
 from assay.canon import time_text
 from assay.errors import Fault, InputError, raise_faults
-from assay.records.systems import Systems
-from assay.records.tool_entry import (
-    CategoricalVeto,
-    GradedAnswer,
-    GradingEntry,
-    Persona,
-    RegradingTrigger,
-    document,
-)
-from assay.registry import near_miss
 from assay.families.tools.aggregate import Aggregate, aggregate_answers
 from assay.families.tools.answers import LEGAL_DISCLAIMER, lacks_disclaimer, read_answers, shown
 from assay.families.tools.envelope import http_fault
@@ -44,8 +34,18 @@ from assay.families.tools.names import (
     stamp,
 )
 from assay.families.tools.policy import SchemaRules
+from assay.families.tools.records import (
+    CategoricalVeto,
+    GradedAnswer,
+    GradingEntry,
+    Persona,
+    RegradingTrigger,
+    document,
+)
 from assay.families.tools.status import order_fault
 from assay.families.tools.versions import CURRENT, GRADING_SYSTEM, SCORING_SYSTEM
+from assay.records.systems import Systems
+from assay.registry import near_miss
 
 STRICT_HARNESS = "claude-code"
 """The only harness that the strict form knows; any other is written in the extended form, never

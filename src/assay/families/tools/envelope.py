@@ -14,9 +14,6 @@ import msgspec
 
 from assay.canon import time_of, time_text
 from assay.errors import InputError
-from assay.records.systems import Systems
-from assay.records.tool_entry import GradedAnswer, Persona
-from assay.records.typed import convert
 from assay.families.tools.catalogue import TERMS, dimension, refuse_slips
 from assay.families.tools.names import (
     BASE_PERSONAS,
@@ -29,6 +26,9 @@ from assay.families.tools.names import (
     area_of,
     segment,
 )
+from assay.families.tools.records import GradedAnswer, Persona
+from assay.records.systems import Systems
+from assay.records.typed import convert
 
 PLACE = ("namespace", "schema", "tool", "skill", "selection")
 _BINDING = ("categoricalVeto", "schemaHash", "scoringSystem", "answers", "gradings", "blocker")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from assay.library.families import Family, RuleSystem
 from assay.families.tools.policy import load_schema_policy
 from assay.families.tools.versions import CURRENT
+from assay.library.families import Family, RuleSystem
 
 FAMILY = Family(
     "flowmcp",

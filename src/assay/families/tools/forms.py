@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
-from assay.records.tool_entry import GradingEntry
-from assay.records.typed import convert
 from assay.families.tools.answers import NA_REASONS
+from assay.families.tools.records import GradingEntry
 from assay.families.tools.veto import evidence_text
+from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
+from assay.records.typed import convert
 
 if TYPE_CHECKING:
     import jsonschema_rs

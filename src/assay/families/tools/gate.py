@@ -12,22 +12,28 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from assay.errors import InputError, printable
-from assay.records.tool_entry import IndexNode, NamespaceIndex, SchemaNode
-from assay.records.tool_finding import SchemaFinding
-from assay.records.tool_gate import GateRule, ToolGate, ToolGateResult
-from assay.registry import near_miss
 from assay.families.tools.checks import ModuleLists, VetoCheck
 from assay.families.tools.ecma import hash8
 from assay.families.tools.manifest import tools_of
 from assay.families.tools.memory import ENTRIES
 from assay.families.tools.policy import SchemaRules, at_least
 from assay.families.tools.reading.files import schema_of
+from assay.families.tools.records import (
+    GateRule,
+    IndexNode,
+    NamespaceIndex,
+    SchemaFinding,
+    SchemaNode,
+    ToolGate,
+    ToolGateResult,
+)
 from assay.families.tools.rules import cases
 from assay.families.tools.rules.main_block import MIN_TESTS
 from assay.families.tools.server_checks import run_checks
 from assay.families.tools.status import NODE_REJECTED, STABLE
 from assay.families.tools.validation import assess
 from assay.families.tools.veto import CLEAN, NOT_APPLICABLE, TRIGGERS, VETO
+from assay.registry import near_miss
 
 
 class SchemaSource(NamedTuple):

@@ -14,16 +14,6 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from assay.errors import InputError
-from assay.records.systems import version_key
-from assay.records.tool_entry import (
-    Blocker,
-    IndexNode,
-    MemberNode,
-    NamespaceIndex,
-    SchemaNode,
-    SelectionIndex,
-    SnapshotRef,
-)
 from assay.families.tools.catalogue import of_server, read_catalogue
 from assay.families.tools.ecma import namespace_hash
 from assay.families.tools.forms import FEW_TESTS, NO_ABOUT
@@ -32,6 +22,15 @@ from assay.families.tools.memory import CATALOGUE, ENTRIES, Memory
 from assay.families.tools.names import GRADINGS, stamp
 from assay.families.tools.node import Home, Node, index_node, judge, read_entries
 from assay.families.tools.policy import SchemaRules
+from assay.families.tools.records import (
+    Blocker,
+    IndexNode,
+    MemberNode,
+    NamespaceIndex,
+    SchemaNode,
+    SelectionIndex,
+    SnapshotRef,
+)
 from assay.families.tools.rules.main_block import MIN_TESTS
 from assay.families.tools.status import (
     BLOCKED,
@@ -43,6 +42,7 @@ from assay.families.tools.status import (
     rollup_status,
     schema_status,
 )
+from assay.records.systems import version_key
 
 INDEX_VERSION = 2
 SNAPSHOT_GONE = "its snapshot is gone"

@@ -13,12 +13,11 @@ from typing import Any
 import msgspec
 
 from assay.errors import InputError
-from assay.files.atomic import atomic_write
-from assay.records.tool_entry import NamespaceIndex, SelectionIndex
 from assay.families.tools.ecma import document_bytes
 from assay.families.tools.index import INDEX_VERSION, WORST_FIRST
 from assay.families.tools.names import AUTONOMOUS, LETTERS, REJECTED
 from assay.families.tools.policy import SchemaRules, better
+from assay.families.tools.records import NamespaceIndex, SelectionIndex
 from assay.families.tools.status import (
     BLOCKED,
     NODE_REJECTED,
@@ -31,6 +30,7 @@ from assay.families.tools.status import (
     rollup_status,
     schema_status,
 )
+from assay.files.atomic import atomic_write
 
 INDEX = "index.json"
 

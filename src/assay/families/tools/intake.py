@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 
 from assay.canon import time_text
 from assay.errors import InputError, UsageError
-from assay.files.atomic import atomic_create
-from assay.files.json_files import parse_json
-from assay.records.tool_entry import CategoricalVeto, NamespaceIndex, document
-from assay.records.tool_finding import SchemaFinding
 from assay.families.tools.checks import GRADER, VetoCheck
 from assay.families.tools.ecma import about_hash, document_bytes, hash8
-from assay.families.tools.entry import EntrySubject, Trigger, blocked_entry, build_entry, regrading_trigger
+from assay.families.tools.entry import (
+    EntrySubject,
+    Trigger,
+    blocked_entry,
+    build_entry,
+    regrading_trigger,
+)
 from assay.families.tools.forms import VALIDATION_FAILED, is_extended
 from assay.families.tools.index_file import INDEX, index_bytes, strict
 from assay.families.tools.manifest import (
@@ -38,10 +40,13 @@ from assay.families.tools.names import (
     segment,
     stamp,
 )
+from assay.families.tools.records import CategoricalVeto, NamespaceIndex, SchemaFinding, document
 from assay.families.tools.selection import check_selection, frozen_bytes
 from assay.families.tools.source import ToolSchema
 from assay.families.tools.tree import Tree, next_moment
 from assay.families.tools.veto import CLEAN, VETO
+from assay.files.atomic import atomic_create
+from assay.files.json_files import parse_json
 
 AREA = "tools-aggregate-schema"
 OWN_HARNESS = "assay"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from assay.records.tool_finding import SchemaFinding
+from assay.families.tools.records import SchemaFinding
 from assay.families.tools.rules import alike, contradictions, effects
 from assay.families.tools.rules.injection import orders_in
 from assay.families.tools.rules.rule import SchemaFindings, rules_of

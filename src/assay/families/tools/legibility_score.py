@@ -16,15 +16,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from assay.records.tool_finding import SchemaFinding
-from assay.records.tool_legibility import (
+from assay.families.tools import legibility
+from assay.families.tools.checks import VetoCheck
+from assay.families.tools.records import (
     LegibilityReport,
     RuleCost,
+    SchemaFinding,
     SchemaLegibility,
     ToolLegibility,
 )
-from assay.families.tools import legibility
-from assay.families.tools.checks import VetoCheck
 from assay.families.tools.rules.shown import tool_paths
 from assay.families.tools.source import ToolSchema
 from assay.families.tools.validation import ALL_RULES

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from assay.errors import InputError
-from assay.files.json_files import parse_json
-from assay.records.typed import convert
 from assay.families.tools.ecma import about_hash, hash8
 from assay.families.tools.names import file_stamp, is_hash8, latest, segment
 from assay.families.tools.rules import cases
 from assay.families.tools.source import ToolSchema
+from assay.files.json_files import parse_json
+from assay.records.typed import convert
 
 
 class Snapshot(NamedTuple):

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.errors import InputError
-from assay.files.json_files import parse_json
 from assay.families.tools.catalogue import QUESTIONS, Catalogue, joined, stated
 from assay.families.tools.names import AREAS, GRADINGS
 from assay.families.tools.node import Home, LostEntry, StoredEntry, entry_paths, read_entries
 from assay.families.tools.policy import SchemaRules
 from assay.families.tools.status import NODE_REJECTED
+from assay.files.json_files import parse_json
 
 ENTRIES, CATALOGUE = "entries", "catalogue"
 """Keys in the summary of an index, which is open to keys of our own."""

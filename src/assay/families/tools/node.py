@@ -16,8 +16,6 @@ from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError
-from assay.files.json_files import parse_json
-from assay.records.tool_entry import GradingEntry, IndexNode
 from assay.families.tools.aggregate import Aggregate
 from assay.families.tools.answers import shown
 from assay.families.tools.catalogue import shortfall
@@ -25,6 +23,7 @@ from assay.families.tools.entry import consistency_faults, recomputed, semantic_
 from assay.families.tools.forms import read_form, schema_faults, upgrade
 from assay.families.tools.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp, id_moment
 from assay.families.tools.policy import SchemaRules
+from assay.families.tools.records import GradingEntry, IndexNode
 from assay.families.tools.status import (
     BLOCKED,
     GRADED,
@@ -34,6 +33,7 @@ from assay.families.tools.status import (
     letter_status,
     order_fault,
 )
+from assay.files.json_files import parse_json
 
 MAX_ENTRY = 8 * 1024 * 1024
 

@@ -10,12 +10,12 @@ from msgspec import Meta
 
 from assay import exact
 from assay.canon import digest
+from assay.families.tools.names import LETTERS
+from assay.families.tools.versions import CURRENT, GRADING_SYSTEM
 from assay.files.json_files import Document
 from assay.records.evidence import Number
 from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record
 from assay.records.systems import FIRST, Systems, Version, is_published, system_of
-from assay.families.tools.names import LETTERS
-from assay.families.tools.versions import CURRENT, GRADING_SYSTEM
 
 Letter = Literal["A", "B", "C", "D", "F"]
 Tier = Literal["autonomous", "group-bound"]

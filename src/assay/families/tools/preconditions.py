@@ -8,17 +8,23 @@ import os
 from collections.abc import Mapping
 
 from assay.errors import InputError
-from assay.files.json_files import parse_json
-from assay.records.tool_entry import SchemaNode
 from assay.families.tools.forms import VALIDATION_FAILED
 from assay.families.tools.index import lacks_tests, namespace_index
 from assay.families.tools.manifest import about_text, snapshot_of
 from assay.families.tools.names import FULL, GROUP_BOUND, Area
 from assay.families.tools.node import Home, last_full, read_entries
+from assay.families.tools.records import SchemaNode
 from assay.families.tools.rules.main_block import MIN_TESTS
-from assay.families.tools.selection import TAKE_LOCK, check_ready, namespaces_of, size_cap, size_outcome
+from assay.families.tools.selection import (
+    TAKE_LOCK,
+    check_ready,
+    namespaces_of,
+    size_cap,
+    size_outcome,
+)
 from assay.families.tools.status import IMPORTED, NODE_REJECTED, STABLE, STRUCTURAL_VALID, meets
 from assay.families.tools.tree import Tree
+from assay.files.json_files import parse_json
 
 _LEVEL_BEFORE = {
     "selection-skills-L2": "selection-skills-L1",

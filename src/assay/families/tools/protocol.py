@@ -15,11 +15,11 @@ from typing import Any
 from assay import exact
 from assay.canon import digest, time_of, time_text
 from assay.errors import Fault, InputError, raise_faults
-from assay.registry import near_miss
 from assay.families.tools.answers import HIGHEST, LOWEST, MOOT, NA_REASONS, TRANSPORT_DIMENSIONS
 from assay.families.tools.names import SKEW, is_schema_id, slug
 from assay.families.tools.source import ToolSchema
 from assay.families.tools.versions import SCORING_PROTOCOL
+from assay.registry import near_miss
 
 INSTRUCTIONS = (
     "Du bist ein Schema-Bewerter. Bewerte unabhaengig basierend nur auf den unten gelieferten"

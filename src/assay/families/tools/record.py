@@ -12,11 +12,15 @@ from datetime import datetime
 from typing import Any
 
 from assay.errors import Fault, InputError
-from assay.records.systems import version_key
-from assay.records.tool_entry import GradedAnswer, GradingEntry
 from assay.families.tools.aggregate import Aggregate
 from assay.families.tools.answers import EXCLUDED, read_answers
-from assay.families.tools.catalogue import QUESTIONS, answer_faults, given_catalogue, has_evidence, joined
+from assay.families.tools.catalogue import (
+    QUESTIONS,
+    answer_faults,
+    given_catalogue,
+    has_evidence,
+    joined,
+)
 from assay.families.tools.entry import (
     EntrySubject,
     Trigger,
@@ -35,9 +39,11 @@ from assay.families.tools.envelope import (
 from assay.families.tools.names import FULL, GROUP_BOUND, Area, area_of
 from assay.families.tools.node import last_full
 from assay.families.tools.preconditions import check_allowed
+from assay.families.tools.records import GradedAnswer, GradingEntry
 from assay.families.tools.status import NODE_REJECTED
 from assay.families.tools.tree import Tree, owner_of
 from assay.families.tools.veto import make_veto
+from assay.records.systems import version_key
 
 _GRADED = ("answers", "gradings", "categoricalVeto")
 

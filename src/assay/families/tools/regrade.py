@@ -13,24 +13,24 @@ from datetime import datetime
 from typing import NamedTuple
 
 from assay.errors import InputError
-from assay.files.json_files import parse_json
-from assay.records.systems import Systems
-from assay.records.tool_entry import (
-    GradedAnswer,
-    GradingEntry,
-    IndexNode,
-    NamespaceIndex,
-    document,
-)
 from assay.families.tools.aggregate import latest_answers
 from assay.families.tools.aging import age_answers, stale_answers
 from assay.families.tools.entry import EntrySubject, Trigger, build_entry, regrading_trigger
 from assay.families.tools.forms import read_form
 from assay.families.tools.index import nodes_of
 from assay.families.tools.names import AREAS, GRADINGS
+from assay.families.tools.records import (
+    GradedAnswer,
+    GradingEntry,
+    IndexNode,
+    NamespaceIndex,
+    document,
+)
 from assay.families.tools.selection import namespaces_of, size_cap
 from assay.families.tools.status import BLOCKED, NODE_REJECTED, STABLE
 from assay.families.tools.tree import Tree
+from assay.files.json_files import parse_json
+from assay.records.systems import Systems
 
 
 class NodePlace(NamedTuple):

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from assay.canon import time_text
-from assay.records.tool_entry import CategoricalVeto, document
-from assay.records.tool_finding import SchemaFinding
 from assay.families.tools.aggregate import aggregate
 from assay.families.tools.answers import EXCLUDED, shown
 from assay.families.tools.names import AUTONOMOUS, slug
 from assay.families.tools.policy import SchemaRules
+from assay.families.tools.records import CategoricalVeto, SchemaFinding, document
 from assay.families.tools.source import ToolSchema
 from assay.families.tools.versions import SCORING_PROTOCOL
 

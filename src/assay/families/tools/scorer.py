@@ -20,6 +20,11 @@ from typing import Any, NamedTuple
 from assay import exact
 from assay.canon import time_text
 from assay.errors import InputError
+from assay.families.tools.answers import shown
+from assay.families.tools.names import stamp
+from assay.families.tools.policy import SchemaRules
+from assay.families.tools.protocol import check_prompts, prompts_digest, score_fault
+from assay.families.tools.versions import SCORING_PROTOCOL
 from assay.files.json_files import parse_json
 from assay.judging.client import Client, Errored
 from assay.judging.config import JudgeSpec
@@ -27,11 +32,6 @@ from assay.judging.endpoints import Prompt
 from assay.judging.journal import Journal
 from assay.judging.replies import unfenced
 from assay.sandbox.commands import NoAnswerError, ask_command, split_command
-from assay.families.tools.answers import shown
-from assay.families.tools.names import stamp
-from assay.families.tools.policy import SchemaRules
-from assay.families.tools.protocol import check_prompts, prompts_digest, score_fault
-from assay.families.tools.versions import SCORING_PROTOCOL
 
 NOT_STATED = "not stated"
 MAX_REPLY = 1024 * 1024

@@ -17,15 +17,15 @@ from typing import Any
 from assay import exact
 from assay.canon import time_text
 from assay.errors import Fault, InputError, raise_faults
-from assay.files.json_files import parse_json
-from assay.records.tool_entry import LockedMember, SelectionLock
-from assay.records.typed import convert
 from assay.families.tools.answers import TECHNICAL_PERSONAS
 from assay.families.tools.ecma import hash8
 from assay.families.tools.index_file import INDEX, frozen_lock
 from assay.families.tools.names import latest
 from assay.families.tools.policy import SchemaRules
+from assay.families.tools.records import LockedMember, SelectionLock
 from assay.families.tools.status import STABLE, check_node_status
+from assay.files.json_files import parse_json
+from assay.records.typed import convert
 
 MAX_SKILLS = 4
 _MEMBER = re.compile(r"[a-zA-Z0-9_-]+\.[a-zA-Z0-9_-]+")

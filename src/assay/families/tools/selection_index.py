@@ -8,16 +8,16 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from assay.files.json_files import parse_json
-from assay.records.tool_entry import Blocker, MemberNode, NamespaceIndex, SelectionIndex
 from assay.families.tools.ecma import hash8
 from assay.families.tools.index import IndexBuilder, SeenNode, namespace_index, visible_folders
 from assay.families.tools.manifest import snapshot_of
 from assay.families.tools.names import REJECTED
 from assay.families.tools.node import Home
 from assay.families.tools.policy import SchemaRules, better
+from assay.families.tools.records import Blocker, MemberNode, NamespaceIndex, SelectionIndex
 from assay.families.tools.selection import is_member_id, member_ids, namespaces_of, size_outcome
 from assay.families.tools.status import BLOCKED, PENDING, STABLE
+from assay.files.json_files import parse_json
 
 
 def selection_index(

@@ -19,16 +19,6 @@ import msgspec
 
 from assay.canon import time_text
 from assay.errors import InputError, UsageError
-from assay.files.atomic import atomic_create, atomic_write, refuse_links_out
-from assay.files.json_files import parse_json
-from assay.records.tool_entry import (
-    GradingEntry,
-    LockedMember,
-    NamespaceIndex,
-    SelectionIndex,
-    SelectionLock,
-)
-from assay.registry import near_miss
 from assay.families.tools.catalogue import QUESTIONS, read_catalogue
 from assay.families.tools.ecma import document_bytes, namespace_hash
 from assay.families.tools.index import declared_about, namespace_index, status_in
@@ -56,6 +46,13 @@ from assay.families.tools.node import (
     read_entries,
 )
 from assay.families.tools.policy import SchemaRules
+from assay.families.tools.records import (
+    GradingEntry,
+    LockedMember,
+    NamespaceIndex,
+    SelectionIndex,
+    SelectionLock,
+)
 from assay.families.tools.selection import (
     check_selection,
     frozen_bytes,
@@ -64,6 +61,9 @@ from assay.families.tools.selection import (
     read_lock,
 )
 from assay.families.tools.selection_index import selection_index
+from assay.files.atomic import atomic_create, atomic_write, refuse_links_out
+from assay.files.json_files import parse_json
+from assay.registry import near_miss
 
 MAX_SAME_MOMENT = 60
 OWNERS = {"providers": "namespace", "selections": "selection"}

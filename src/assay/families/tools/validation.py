@@ -8,8 +8,8 @@ FlowMCP 4, `legibility` those of the tools of any server, `assess` both. Nothing
 
 from __future__ import annotations
 
-from assay.records.tool_finding import LEVELS, SchemaFinding
 from assay.families.tools import legibility
+from assay.families.tools.records import LEVELS, SchemaFinding
 from assay.families.tools.rules import cases, main_block, tools
 from assay.families.tools.rules.rule import SchemaFindings, rules_of
 from assay.families.tools.source import ToolSchema

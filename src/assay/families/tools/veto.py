@@ -14,10 +14,10 @@ from msgspec import ValidationError
 
 from assay.canon import canonical, time_text
 from assay.errors import InputError
-from assay.records.tool_entry import CategoricalVeto, GraderIdentity
+from assay.families.tools.answers import GRADER_KINDS
+from assay.families.tools.records import CategoricalVeto, GraderIdentity
 from assay.records.typed import convert
 from assay.registry import near_miss
-from assay.families.tools.answers import GRADER_KINDS
 
 CLEAN, VETO, UNDETERMINED = "clean", "veto", "undetermined"
 NOT_APPLICABLE = "not applicable"

@@ -11,6 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from assay.families.exams import pages
+from assay.families.tools import pages as schemas
 from assay.server.bodies import header
 from assay.server.pages import (
     attachments,
@@ -19,7 +21,6 @@ from assay.server.pages import (
     decisions,
     evaluation,
     evaluations,
-    exams,
     files,
     judges,
     label,
@@ -33,7 +34,6 @@ from assay.server.pages import (
     run,
     running,
     runs,
-    schemas,
 )
 from assay.server.pages.routing import PageRoute, mark, refused
 
@@ -48,7 +48,7 @@ PAGES = (
     run,
     compare,
     decisions,
-    exams,
+    pages,
     judges,
     label,
     label_rater,

@@ -16,9 +16,10 @@ from starlette.responses import Response
 from assay.archive.compared import evaluation_of_runs
 from assay.archive.evaluations import StoredEvaluation, evaluation_label, list_evaluations
 from assay.archive.sides import DecisionEvidence, evidence_of_decision
+from assay.families.exams.records import EXAM_GATE
+from assay.families.tools.records import SCHEMA_GATE, ToolGate
+from assay.families.tools.views import first_reason, gate_outcome, gate_title
 from assay.records.decision import DECISION_SCHEMA, Decision, read_decision
-from assay.records.exam import EXAM_GATE
-from assay.records.tool_gate import SCHEMA_GATE, ToolGate
 from assay.records.typed import convert
 from assay.server import lookup
 from assay.server.auth import READ, Principal
@@ -58,7 +59,6 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.pieces import listed as listed_pieces
-from assay.views.tool_gate import first_reason, gate_outcome, gate_title
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 LIST = RecordList("decision", "Decisions", "/decisions")

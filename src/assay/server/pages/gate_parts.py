@@ -6,8 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.records.exam import ExamGate
-from assay.records.tool_gate import ToolGate
+from assay.families.exams.records import ExamGate
+from assay.families.exams.views import check_row, gate_rows, gate_table
+from assay.families.tools.records import ToolGate
+from assay.families.tools.views import gate_view
 from assay.records.typed import convert
 from assay.server.state import Services
 from assay.store.drafts import Item
@@ -20,10 +22,7 @@ from assay.views.blocks import (
     Table,
     section,
 )
-from assay.views.exam import check_row, gate_rows
-from assay.views.exam_page import gate_table
 from assay.views.pieces import Piece, address, sentence, short_digest, shown, verdict, words
-from assay.views.tool_gate import gate_view
 
 Tree = dict[str, Any]
 MAX_ROWS = 200

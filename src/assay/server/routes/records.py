@@ -16,8 +16,8 @@ from assay.families.exams.document import exam_result, pass_line
 from assay.families.exams.exam import make_exam
 from assay.families.exams.marking import Marking, grade_exam
 from assay.families.exams.policy import ExamRules
+from assay.families.exams.records import ExamResult
 from assay.judging.card import check_card
-from assay.records.exam import ExamResult
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import ADMIN, JUDGE, READ, WRITE, Principal
 from assay.server.posted_runs import post_one

@@ -17,12 +17,12 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from assay.errors import InputError
-from assay.files.json_files import show_path
-from assay.installing import install_hint
-from assay.sandbox.worker import Died, Late, WorkerProcess
 from assay.families.tools import ecma
 from assay.families.tools.reading import limits
 from assay.families.tools.source import Module, NotData, split_version
+from assay.files.json_files import show_path
+from assay.installing import install_hint
+from assay.sandbox.worker import Died, Late, WorkerProcess
 
 _PACKAGES = ("quickjs", "_quickjs", "tree_sitter", "tree_sitter_javascript")
 _BOM = b"\xef\xbb\xbf"
@@ -181,7 +181,9 @@ class Engine:
 
 def _start(file: str) -> WorkerProcess:
     try:
-        worker = WorkerProcess("assay.families.tools.reading.worker", _PACKAGES, start_s=limits.START_S)
+        worker = WorkerProcess(
+            "assay.families.tools.reading.worker", _PACKAGES, start_s=limits.START_S
+        )
     except ModuleNotFoundError as error:
         raise _not_installed(str(error), file) from None
     except (Died, Late):

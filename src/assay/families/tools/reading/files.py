@@ -13,14 +13,14 @@ import stat
 from typing import Any
 
 from assay.errors import InputError
-from assay.files.inputs import open_input
-from assay.files.json_files import Document, json_fault
-from assay.files.yaml_files import parse_yaml
 from assay.families.tools import ecma
 from assay.families.tools.declaration import check_declaration
 from assay.families.tools.reading import limits
 from assay.families.tools.reading.engine import Engine, NoSchema, required_libraries, too_large
 from assay.families.tools.source import ToolSchema
+from assay.files.inputs import open_input
+from assay.files.json_files import Document, json_fault
+from assay.files.yaml_files import parse_yaml
 
 MODULES = (".mjs", ".js")
 DATA = (".json", ".yaml", ".yml")

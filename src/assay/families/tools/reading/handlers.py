@@ -9,7 +9,15 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from assay.families.tools.reading.tree import FUNCTIONS, MAX_NAME, cursor, fixed, is_sum, name_of, text
+from assay.families.tools.reading.tree import (
+    FUNCTIONS,
+    MAX_NAME,
+    cursor,
+    fixed,
+    is_sum,
+    name_of,
+    text,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -15,11 +15,17 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import InputError
-from assay.installing import install_hint
 from assay.families.tools import ecma
 from assay.families.tools.reading.child import MAX_BYTES, ByteBudget, ServerFault, ServerProcess
 from assay.families.tools.reading.files import from_tools_list
-from assay.families.tools.reading.masking import command_shown, masked, secret_parts, split_url, url_shown
+from assay.families.tools.reading.masking import (
+    command_shown,
+    masked,
+    secret_parts,
+    split_url,
+    url_shown,
+)
+from assay.installing import install_hint
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -16,11 +16,11 @@ import time
 from contextlib import suppress
 from typing import Any, Protocol
 
-from assay.sandbox.worker import serve
 from assay.families.tools.reading import limits
 from assay.families.tools.reading.syntax import Parsed
 from assay.families.tools.reading.tree import NoModule
 from assay.families.tools.reading.walker import HOST, WALKER
+from assay.sandbox.worker import serve
 
 _LINE = re.compile(r"<input>:(?!1:)(\d+)")
 """The line of a place in a stack. Line 1 is that of the walker; the module begins on line 2."""

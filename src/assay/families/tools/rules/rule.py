@@ -11,7 +11,7 @@ from decimal import Decimal
 
 import msgspec
 
-from assay.records.tool_finding import LEVELS, SchemaFinding, SchemaRule
+from assay.families.tools.records import LEVELS, SchemaFinding, SchemaRule
 
 
 def rules_of(family: str) -> dict[str, SchemaRule]:

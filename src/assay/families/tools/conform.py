@@ -14,17 +14,6 @@ from typing import Any
 
 from assay.canon import time_text
 from assay.errors import AssayError, InputError
-from assay.files.json_files import Document, parse_json
-from assay.library.shelf import Shelf
-from assay.records.tool_entry import (
-    GradingEntry,
-    LockedMember,
-    NamespaceIndex,
-    RegradingTrigger,
-    SelectionLock,
-    document,
-)
-from assay.records.typed import convert
 from assay.families.tools import selection as sel
 from assay.families.tools import status as st
 from assay.families.tools.aggregate import aggregate
@@ -59,10 +48,21 @@ from assay.families.tools.names import (
 from assay.families.tools.node import Node, StoredEntry, judge, last_full, sequence_fault
 from assay.families.tools.policy import SchemaRules, load_schema_policy
 from assay.families.tools.protocol import check_scores, prompts_document, score_faults
+from assay.families.tools.records import (
+    GradingEntry,
+    LockedMember,
+    NamespaceIndex,
+    RegradingTrigger,
+    SelectionLock,
+    document,
+)
 from assay.families.tools.report import grade_scores
 from assay.families.tools.selection_index import member_blockers, read_member
 from assay.families.tools.source import ToolSchema
 from assay.families.tools.veto import TRIGGERS, check_trigger, make_veto
+from assay.files.json_files import Document, parse_json
+from assay.library.shelf import Shelf
+from assay.records.typed import convert
 
 Input = dict[str, Any]
 Output = dict[str, Any]

@@ -6,15 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay import exact
+from assay.archive.compared import NamedBaseline, read_named_baseline
 from assay.archive.records import EXAM_EVIDENCE_SCHEMA
 from assay.canon import number_text
 from assay.errors import AssayError
+from assay.families.exams import charts
+from assay.families.exams import charts as exam_history
 from assay.families.exams.answers import Answer
 from assay.families.exams.document import CheckedExam, check_result, read_result
 from assay.families.exams.exam import CAPSTONE, make_exam
@@ -22,22 +26,32 @@ from assay.families.exams.gate import decide, drop_check, soft_schema, soft_scor
 from assay.families.exams.lost_marks import lost_marks
 from assay.families.exams.marking import Marking
 from assay.families.exams.policy import ExamPolicy, ExamRules
+from assay.families.exams.records import ExamDigests, ExamFileCount, ExamResult, ExamSet, LostMark
 from assay.families.exams.rubric import ExamRubric
+from assay.families.exams.views import (
+    RAW,
+    CheckRow,
+    ExamPoint,
+    GateView,
+    HistoryView,
+    PageLinks,
+    check_row,
+    exam_name,
+    exam_parts,
+    exam_view,
+    gates_of,
+)
 from assay.files.json_files import Document, parse_json
-from assay.records.exam import ExamResult, LostMark
+from assay.records.evidence import Number
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages.exam_history import SameExam, StoredExam, baseline_of, history_of
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, RecordList, Text, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Field, Table
-from assay.views.charts import Chart, exam_history
-from assay.views.charts import exams as charts
-from assay.views.exam import CheckRow, GateView, check_row, exam_name, exam_view, gates_of
-from assay.views.exam_page import RAW, PageLinks, exam_parts
+from assay.views.charts import Chart
 from assay.views.pieces import (
     absent,
     address,
@@ -49,6 +63,91 @@ from assay.views.pieces import (
     shown,
     verdict,
 )
+
+LOOKED_AT = 200
+"""How many results are searched for those of the same exam."""
+BASELINES = 50
+
+
+class SameExam(NamedTuple):
+    """What the results of one history share: the digest of the questions with their expectations,
+    and the set.
+    """
+
+    exam: str
+    set: str
+
+
+class ExamBrief(msgspec.Struct):
+    """The fields of a graded exam that its history shows."""
+
+    rubric: str
+    score: Number
+    n: int
+    digests: ExamDigests
+    set: ExamSet = "capstone"
+    exams: list[ExamFileCount] = []
+
+    @property
+    def same(self) -> SameExam:
+        """The key of the exam's history."""
+        return SameExam(self.digests.exam, self.set)
+
+    @property
+    def name(self) -> str:
+        """The exam by its files."""
+        return exam_name(self.exams)
+
+
+brief = msgspec.json.Decoder(ExamBrief).decode
+
+
+class StoredExam(NamedTuple):
+    """The baseline of an exam: its name, and the result."""
+
+    name: str
+    digest: str
+    result: ExamResult
+
+
+def baseline_of(services: Services, project: str, exam: SameExam) -> StoredExam | None:
+    """The newest baseline that is a result of this exam."""
+    for item in services.ledger.find(
+        "baseline", project=project, limit=BASELINES, newest_first=True
+    ).items:
+        kept = read_named_baseline(item.body) if item.body is not None else NamedBaseline()
+        for digest in kept.evidence_digests[:1] if kept.kind == "exam" else ():
+            stored = services.ledger.get(digest, project=project)
+            if stored is not None and stored.body is not None and brief(stored.body).same == exam:
+                return StoredExam(kept.name, digest, read_result(Document(stored.tree(), digest)))
+    return None
+
+
+def history_of(
+    services: Services, project: str, exam: SameExam, stored: StoredExam | None, name: str = ""
+) -> HistoryView:
+    """The results of an exam among the newest of all exams; with the exam's `name`, also how many
+    results of that name have other questions: an exam that was made easier keeps its name.
+    """
+    page = services.ledger.find("exam", project=project, limit=LOOKED_AT, newest_first=True)
+    points, others = [], 0
+    for item in reversed(page.items):
+        result = brief(item.body) if item.body is not None else None
+        if result is not None and result.same == exam:
+            points.append(
+                ExamPoint(item.created_at, result.score, result.n, result.rubric, item.digest)
+            )
+        elif result is not None and (result.name, result.set) == (name, exam.set):
+            others += 1
+    more = "" if page.next_cursor is None else f"Of the last {LOOKED_AT} results of all exams. "
+    return HistoryView(
+        points,
+        stored.result.distribution if stored is not None else None,
+        stored.name if stored is not None else "",
+        f"{more}Identical results are stored once.",
+        others,
+    )
+
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 FIRST = (
@@ -139,9 +238,6 @@ def _gate(services: Services, project: str, exam: ExamResult, digest: str) -> st
     return verdict(*words[holds])
 
 
-# --- one exam
-
-
 @router.get("/exams/{digest}")
 def show_exam(
     request: Request,
@@ -220,9 +316,6 @@ def _parsed(response: Any) -> Any:
     return response
 
 
-# --- its gates, decided again from its marks by what is on the shelf
-
-
 def _on_shelf(services: Services, kind: str, name: Any, digest: Any, record: type) -> Any:
     """A policy or rubric that a result names, if the shelf has exactly that one; else a sentence.
     Only names on the shelf are looked up: no file is opened.
@@ -296,9 +389,6 @@ def _drop(
         except AssayError as error:
             before = error.message
     return CheckRow("Drop against the baseline", "undetermined", "blocks", before)
-
-
-# --- its charts
 
 
 def exam_chart(services: Services, project: str, digest: str, name: str) -> Chart | None:

@@ -1,18 +1,13 @@
-"""The records of graded tool schemas: grading entries, the index of a namespace or selection, and
-the lock of a selection.
-
-Field names are those of the published form in snake case. A field without a value is left out of
-the JSON, except where the published form requires the key. `tools` reads and checks these records;
-no rules live here.
-"""
+"""The records of tool schemas: entries, indexes, findings, gates, checks and legibility."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Struct, UnsetType, field, to_builtins
 
 
 class _Entry(
@@ -325,3 +320,287 @@ class GradeReport(_Index, frozen=True, kw_only=True):
 def document(record: Any) -> Any:
     """A record as plain data; decimals keep all their digits."""
     return msgspec.to_builtins(record, builtin_types=(Decimal,))
+
+
+LEVELS = ("error", "warning", "note")
+"""The levels of a finding, most severe first. Only an error fails a validation."""
+
+
+class SchemaRule(NamedTuple):
+    """One rule for tool schemas. It has one level, so that breaking it weighs the same in every
+    file.
+    """
+
+    id: str
+    level: str
+    holds: str
+    """One sentence: what is true of a schema that keeps the rule."""
+    fix: str
+    spec: str | None = None
+    """The id of the same rule in the public FlowMCP specification; None if it has none."""
+
+
+class SchemaFinding(Struct, frozen=True):
+    """One rule that a schema breaks: where, what, and what to do."""
+
+    rule: str
+    level: str
+    """One of `LEVELS`."""
+    path: str
+    """The place in the schema, as `tools.getPrice.parameters[0].z`."""
+    message: str
+    fix: str
+    line: int | None = None
+
+    def text(self) -> str:
+        """One line for `validationErrors`."""
+        where = f"{self.path}: " if self.path else ""
+        return f"{self.rule} {where}{self.message} {self.fix}".rstrip()
+
+
+SYSTEM = "legibility/1"
+"""Scores of different systems are not comparable."""
+
+
+class RuleCost(Struct, frozen=True):
+    """The points that one broken rule costs a tool, or a schema as a whole."""
+
+    rule: str
+    level: str
+    findings: int
+    points: int
+
+
+class ToolLegibility(NamedTuple):
+    """The score of one tool."""
+
+    name: str
+    score: int
+    costs: tuple[RuleCost, ...] = ()
+    tokens: int = 0
+    """About how many tokens its definition takes in a model's context."""
+    unassessed: str = ""
+    """Why it could not be assessed, in which case its score is 0; empty if it was."""
+
+    def document(self) -> dict[str, Any]:
+        """As JSON shows it."""
+        return {
+            "name": self.name,
+            "score": self.score,
+            "tokens": self.tokens,
+            "costs": to_builtins(self.costs),
+            "unassessed": self.unassessed or None,
+        }
+
+
+class SchemaLegibility(NamedTuple):
+    """The score of a schema or server, and those of its tools."""
+
+    subject: str
+    path: str
+    score: int
+    mean: int
+    """The mean of its tools, rounded down, before `costs` and `cap`."""
+    tools: tuple[ToolLegibility, ...]
+    costs: tuple[RuleCost, ...]
+    """The cost of findings that belong to no tool."""
+    cap: int
+    """The highest possible score; 100 if nothing limits it."""
+    cap_reason: str
+    findings: Sequence[SchemaFinding] = ()
+
+    @property
+    def lowest(self) -> ToolLegibility | None:
+        """The tool with the lowest score, the first by name among equals; None without tools."""
+        return min(self.tools, key=lambda tool: (tool.score, tool.name), default=None)
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens all its tools take in a model's context."""
+        return sum(tool.tokens for tool in self.tools)
+
+    def document(self) -> dict[str, Any]:
+        """As JSON shows it."""
+        return {
+            "score": self.score,
+            "mean": self.mean,
+            "lowest": self.lowest.score if self.lowest else None,
+            "cap": self.cap,
+            "capReason": self.cap_reason or None,
+            "tokens": self.tokens,
+            "costs": to_builtins(self.costs),
+            "tools": [tool.document() for tool in self.tools],
+            "system": SYSTEM,
+        }
+
+
+class LegibilityReport(NamedTuple):
+    """Every schema of one check, and the files that could not be read."""
+
+    schemas: tuple[SchemaLegibility, ...]
+    unread: tuple[str, ...]
+    """Files that could not be read. Each counts as 0."""
+    score: int
+    minimum: int | None = None
+    """The score that every schema and every tool must reach; None if there is no minimum."""
+
+    def below(self) -> list[str]:
+        """What falls short of the minimum, in words; empty without a minimum."""
+        if self.minimum is None:
+            return []
+        short = [f"{path} could not be read" for path in self.unread]
+        for schema in self.schemas:
+            if schema.score < self.minimum:
+                short.append(f"{schema.subject} {schema.score}")
+            short += [
+                f"{schema.subject} {tool.name} {tool.score}"
+                for tool in schema.tools
+                if tool.score < self.minimum
+            ]
+        return short if self.schemas or short else ["nothing was scored"]
+
+    def document(self) -> dict[str, Any]:
+        """As JSON shows it."""
+        return {
+            "score": self.score,
+            "minimum": self.minimum,
+            "below": self.below(),
+            "system": SYSTEM,
+        }
+
+
+TOOL_CHECK = "assay.tool-check/1"
+
+
+class _Check(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A part of a check. A newer program may add keys."""
+
+
+class CheckedParameter(_Check, frozen=True, kw_only=True):
+    """A parameter as a person reads it."""
+
+    name: str
+    """With the names of its parents, as `filter.city` or `hives[].name`."""
+    path: str
+    type: str = ""
+    required: bool = False
+    description: str = ""
+    limits: str = ""
+
+
+class CheckedTool(_Check, frozen=True, kw_only=True):
+    """A tool as a model is shown it, and its score."""
+
+    name: str
+    path: str
+    title: str = ""
+    description: str = ""
+    parameters: list[CheckedParameter] = []
+    more_parameters: int = 0
+    """How many parameters are left out."""
+    hints: dict[str, bool] = {}
+    """The effects that it declares, by hint."""
+    score: int
+    tokens: int = 0
+    unassessed: str = ""
+    costs: list[RuleCost] = []
+
+
+class VetoOutcome(_Check, frozen=True, kw_only=True):
+    """The outcome of one veto check."""
+
+    id: str
+    outcome: str
+    reason: str = ""
+
+
+class ToolCheck(_Check, frozen=True, kw_only=True):
+    """The check of one schema or server."""
+
+    schema: str = TOOL_CHECK
+    schema_id: str
+    namespace: str
+    base: str
+    kind: str
+    """`flowmcp` or `mcp`."""
+    file: str
+    source_hash: str
+    checked_at: str
+    version: str = ""
+    description: str = ""
+    system: str = SYSTEM
+    score: int
+    mean: int
+    cap_reason: str = ""
+    costs: list[RuleCost] = []
+    """The cost of findings that belong to no tool."""
+    tools: list[CheckedTool] = []
+    findings: list[SchemaFinding] = []
+    checks: list[VetoOutcome] = []
+
+
+def below(path: str, place: str) -> bool:
+    """Whether a finding's path is a place or lies within it.
+
+    >>> below("tools[1].inputSchema", "tools[1]"), below("tools[12]", "tools[1]")
+    (True, False)
+    """
+    return path.startswith(place) and path[len(place) : len(place) + 1] in ("", ".", "[")
+
+
+def findings_of(check: ToolCheck, tool: CheckedTool) -> list[SchemaFinding]:
+    """The findings that belong to a tool, in their order."""
+    return [finding for finding in check.findings if below(finding.path, tool.path)]
+
+
+def own_findings(check: ToolCheck) -> list[SchemaFinding]:
+    """The findings that belong to no tool."""
+    return [
+        finding
+        for finding in check.findings
+        if not any(below(finding.path, tool.path) for tool in check.tools)
+    ]
+
+
+def plain_check(check: ToolCheck) -> dict[str, Any]:
+    """The record as plain data, with the keys of its JSON."""
+    return cast("dict[str, Any]", to_builtins(check))
+
+
+SCHEMA_GATE = "assay.schema-gate/1"
+
+
+class GateRule(Struct, frozen=True):
+    """One condition of the gate. It holds, does not hold, or is undetermined (None)."""
+
+    id: str
+    holds: bool | None
+    reason: str
+
+
+class ToolGateResult(Struct, frozen=True):
+    """The gate for one schema or namespace. It passes if every rule holds."""
+
+    subject: str
+    passed: bool
+    rules: tuple[GateRule, ...]
+
+    @property
+    def violated(self) -> bool:
+        """Whether a rule does not hold; without one, a gate that doesn't pass is undetermined."""
+        return any(rule.holds is False for rule in self.rules)
+
+
+class ToolGate(Struct, frozen=True):
+    """The gate for everything that was asked about."""
+
+    passed: bool
+    results: tuple[ToolGateResult, ...]
+    policy: str = ""
+    scoring_system: str = field(name="scoringSystem", default="")
+    grading_system: str = field(name="gradingSystem", default="")
+
+    @property
+    def violated(self) -> bool:
+        """Whether a rule does not hold for any of them."""
+        return any(result.violated for result in self.results)
