@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.judging.labels import LARGEST
+from assay.families.judges.label_rows import LARGEST
 from assay.stats import agreement as many
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.influence import MIN_ITEMS, POINTS, thin

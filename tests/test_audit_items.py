@@ -14,8 +14,15 @@ from typing import Any
 
 import pytest
 
+from assay.families.judges.audit import (
+    PADDINGS,
+    PAIRS,
+    audit_pairs,
+    audit_rubric,
+    digest_of,
+    paddings,
+)
 from assay.judging.items import AnswerPair, read_pairs
-from assay.judging.probes import PADDINGS, PAIRS, audit_pairs, audit_rubric, digest_of, paddings
 
 DATA = Path(str(files("assay.judging"))) / "data"
 DIGEST = "sha256:6027a9a048ad1efc07b1c1e028db515b343effed8edbc589804bb0d322aa722b"

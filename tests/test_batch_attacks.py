@@ -15,8 +15,8 @@ from pyarrow import parquet
 
 from assay import grade_table
 from assay.errors import UsageError
+from assay.families.batch.task import plan_batch
 from assay.library.shelf import Shelf
-from assay.pipeline.batching import plan_batch
 from examples import CAMPAIGN
 
 PROFILE = str(Path(__file__).parent / "fixtures" / "batch" / "two-criteria@1.yaml")

@@ -21,12 +21,12 @@ import pytest
 from assay import library as assay_library
 from assay.cli.process import INTERRUPTED
 from assay.errors import AssayError
+from assay.families.batch.records import read_batch_record
 from assay.families.batch.sources import find_sources
 from assay.families.batch.targets import open_workplace, target_of, tidy_up
+from assay.families.batch.task import plan_batch
 from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
-from assay.pipeline.batching import plan_batch
-from assay.records.batch import read_batch_record
 from examples import CAMPAIGN
 
 PROFILE = str(Path(__file__).parent / "fixtures" / "batch" / "short-answers@1.yaml")

@@ -17,11 +17,10 @@ import batches
 from assay.errors import InputError
 from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.plan import make_batch_plan
-from assay.families.batch.task import graded_view
+from assay.families.batch.task import graded_view, grading_task
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
-from assay.pipeline.batching import grading_task
 from assay.scoring.profile import load_profile, make_plan
 from examples import repeats, share
 

@@ -10,17 +10,16 @@ from typing import Any
 import duckdb
 import pytest
 
+from assay.families.batch.compare import BatchGrading, compare_batches, read_batch_output
 from assay.families.batch.duckdb_engine import DuckDBEngine
+from assay.families.batch.records import BatchCounts, BatchFile
 from assay.files.inputs import file_digest
 from assay.files.json_files import stream_documents
 from assay.library.shelf import Shelf
-from assay.pipeline.batch_sides import read_batch_output
 from assay.pipeline.grading import Grader
 from assay.pipeline.sides import Rereadable, severe_of, side_of
-from assay.records.batch import BatchCounts, BatchFile
 from assay.records.decision import Decision
 from assay.release.policy import make_release_rules
-from assay.services.batch_compare import BatchGrading, compare_batches
 from assay.services.compare import Asked, compare
 from batch_outputs import (
     NOISY,

@@ -20,8 +20,8 @@ from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.plan import BatchPlan
 from assay.families.batch.quoting import identifier, text
 from assay.families.batch.relational import batch_queries
+from assay.families.batch.task import plan_batch
 from assay.library.shelf import Shelf
-from assay.pipeline.batching import plan_batch
 from assay.pipeline.grading import Grader
 from assay.records.scorecard import Criterion, Scorecard
 from examples import repeats

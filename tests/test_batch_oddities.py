@@ -13,8 +13,8 @@ from typing import Any
 import duckdb
 import pytest
 
+from assay.families.batch.task import plan_batch
 from assay.library.shelf import Shelf
-from assay.pipeline.batching import plan_batch
 
 OWN = """
 profile: own

@@ -9,14 +9,14 @@ from msgspec import to_builtins
 
 from assay.canon import canonical
 from assay.errors import EvidenceError, InputError
-from assay.files.json_files import Document, parse_json
-from assay.records.batch import (
+from assay.families.batch.records import (
     BatchCounts,
     BatchEngineUsed,
     BatchFile,
     BatchRecord,
     read_batch_record,
 )
+from assay.files.json_files import Document, parse_json
 
 DIGEST = "sha256:" + "0" * 64
 RECORD = BatchRecord(

@@ -11,12 +11,12 @@ import duckdb
 
 from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.plan import make_batch_plan
+from assay.families.batch.records import BatchFile
 from assay.families.batch.relational import batch_queries
 from assay.families.batch.verification import changed_files, row_differences
 from assay.files.yaml_files import parse_yaml
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
-from assay.records.batch import BatchFile
 from assay.scoring.profile import load_profile, make_plan
 from examples import CAMPAIGN
 

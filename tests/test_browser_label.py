@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 
-from assay.archive.label_results import results_of
-from assay.archive.label_sets import SetRequest, list_sets, make_set, set_draft
-from assay.archive.labels import labels_of_set
+from assay.families.judges.labelling import (
+    SetRequest,
+    labels_of_set,
+    list_sets,
+    make_set,
+    results_of,
+    set_draft,
+)
 from assay.library.shelf import Shelf
 from assay.store.ledger import open_ledger
 from browsing import ALIKE, JOBS, Site, Window, browser, check_accessible, check_fits, chosen

@@ -26,8 +26,11 @@ from assay.families.exams import charts as exams
 from assay.families.exams.document import exam_result
 from assay.families.exams.records import ExamFileCount, ExamResult, PatternSeen
 from assay.families.exams.views import ExamPoint, exam_charts, exam_page
+from assay.families.judges import charts as agreement
+from assay.families.judges import charts as judges
+from assay.families.judges.calibration import calibrate
+from assay.families.judges.views import judge_page
 from assay.files.json_files import Document, parse_json
-from assay.judging.calibration import calibrate
 from assay.judging.card import read_card
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
@@ -40,11 +43,9 @@ from assay.views.charts import (
     DARK,
     PALETTE,
     Chart,
-    agreement,
     chart,
     decisions,
     grades,
-    judges,
     steps,
     summaries,
     trends,
@@ -53,7 +54,6 @@ from assay.views.decision_samples import SampleAnswer, SampleTexts
 from assay.views.decision_sections import decision_charts, decision_view
 from assay.views.documents import plain
 from assay.views.html import Report, render
-from assay.views.judge_card import judge_page
 from assay.views.pieces import points
 from assay.views.render import report
 from conftest import ROOT

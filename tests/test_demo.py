@@ -16,7 +16,7 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from assay.running.repair import lacking
+from assay.families.repair.repair import lacking
 from assay.views.schemas import SCHEMAS
 from commands import Result
 from conftest import ROOT

@@ -13,9 +13,9 @@ from msgspec import UNSET
 
 from assay.canon import digest
 from assay.errors import InputError
-from assay.judging.calibration import calibrate
+from assay.families.judges.calibration import calibrate
+from assay.families.judges.drift import DriftLimits, compare_cards
 from assay.judging.card import make_card
-from assay.judging.drift import DriftLimits, compare_cards
 
 MONTHS = [f"2026-{month:02}-01T00:00:00Z" for month in range(1, 13)]
 

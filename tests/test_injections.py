@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from assay.judging.injections import GUESS, Injection, Wants, load
+from assay.families.judges.audit import GUESS, Injection, Wants, load
 
 FILE = (
     Path(__file__).resolve().parent.parent

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from assay.canon import time_text
 from assay.errors import InputError
+from assay.families.judges.audit import obeyed
 from assay.files.json_files import Document
 from assay.files.yaml_files import parse_yaml
 from assay.grading.grade import grade
 from assay.grading.policy import make_rules
 from assay.judging.card import admit_tree, admitted, check_card, judge_of, make_card, read_card
 from assay.judging.client import JudgeAnswer
-from assay.judging.injection_probe import obeyed
 from assay.judging.replies import JudgeVerdict
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader

@@ -11,8 +11,8 @@ import pytest
 
 from assay.cli.frame import dispatch
 from assay.errors import InputError, NotEnoughEvidence, UsageError
-from assay.judging.calibration import agreement_block, calibrate, set_digest
-from assay.judging.labels import labels_of, read_labels, scale_of
+from assay.families.judges.calibration import agreement_block, calibrate, set_digest
+from assay.families.judges.label_rows import labels_of, read_labels, scale_of
 
 
 def command(arguments: list[str]) -> int:

@@ -18,21 +18,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.judging.client import Client, JudgeAnswer
-from assay.judging.items import pair_up, read_examples, read_items, read_pairs, shown
-from assay.judging.journal import Journal
-from assay.judging.pairwise_task import (
+from assay.families.judges.pairwise import (
     Compared,
     compare,
     comparisons_document,
     first_order,
     tally,
 )
-from assay.judging.panel import Seat, convene, vote
+from assay.judging.client import Client, JudgeAnswer
+from assay.judging.items import pair_up, read_examples, read_items, read_pairs, shown
+from assay.judging.journal import Journal
 from assay.judging.questions import PairQuestion, Question, RubricQuestion
 from assay.judging.replies import JudgeVerdict
 from assay.judging.rubric_task import (
     Judged,
+    Seat,
+    convene,
     counts_of,
     exact_mean,
     judge_rubric,
@@ -40,6 +41,7 @@ from assay.judging.rubric_task import (
     questions_of,
     scored_runs,
     spread,
+    vote,
 )
 from judges import criterion, item, pair, put_lines, rubric, spec
 from servers.scripted_judge import scripted_judge

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from assay.archive.evaluations import find_evaluation
-from assay.archive.label_saving import saving, set_label
-from assay.archive.label_sets import need_set
+from assay.families.judges.labelling import need_set, saving, set_label
+from assay.families.judges.pairwise import DEFINITION
+from assay.families.judges.records import Rater
 from assay.judging.identity import definition_name, rubric_name
 from assay.judging.items import read_items
-from assay.judging.pairwise_task import DEFINITION
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
-from assay.records.label import Rater
 from assay.store.ledger import open_ledger
 from labelling import CRITERIA, RUBRIC, judged, stored
 from once import once

@@ -13,28 +13,32 @@ from msgspec import structs
 from assay.archive.evaluation_checks import verify_ledger
 from assay.archive.evaluations import find_evaluation
 from assay.archive.grades import drafts_of
-from assay.archive.label_calibration import labelled_rows
-from assay.archive.label_results import people_say, results_of
-from assay.archive.label_saving import saving, set_label
-from assay.archive.label_sets import (
+from assay.errors import AssayError, NotEnoughEvidence, ShelfError, UsageError
+from assay.families.judges.calibration import calibrate
+from assay.families.judges.label_views import LabelResults, StoredSet, results_view, says
+from assay.families.judges.labelling import (
     SetRequest,
+    counted,
     find_set,
+    label_draft,
+    labelled_rows,
+    labels_of_set,
     make_set,
     need_set,
     order_for,
+    people_say,
+    results_of,
+    saving,
     set_draft,
+    set_label,
     side_order,
 )
-from assay.archive.labels import counted, label_draft, labels_of_set
-from assay.errors import AssayError, NotEnoughEvidence, ShelfError, UsageError
-from assay.judging.calibration import calibrate
+from assay.families.judges.records import Rater
 from assay.judging.config import JudgeSpec
 from assay.judging.identity import rubric_name
 from assay.library.shelf import Shelf
-from assay.records.label import Rater
 from assay.store.ledger import Ledger, open_ledger
 from assay.views.blocks import Paragraph, Section, Table
-from assay.views.labels import LabelResults, StoredSet, results_view, says
 from documents import run
 from labelling import CRITERIA, RUBRIC, judged, stored
 from test_evaluations import evaluation_draft, graded

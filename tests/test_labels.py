@@ -11,14 +11,14 @@ import pytest
 
 from assay.archive.evaluation_checks import verify_ledger
 from assay.archive.evaluations import StoredEvaluation, find_evaluation
-from assay.archive.labels import (
+from assay.families.judges.labelling import (
     label_draft,
     labels_of_evaluation,
     labels_of_run,
     labels_of_set,
     replacing,
 )
-from assay.records.label import HumanLabel, Override, PairLabel, Rater
+from assay.families.judges.records import HumanLabel, Override, PairLabel, Rater
 from assay.store.ledger import Ledger, open_ledger
 from serving import runs
 from test_evaluations import keep

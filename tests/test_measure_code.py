@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError, NotEnoughEvidence
+from assay.families.repair.patches import make_job, repair
 from assay.records.evidence import Run
 from assay.records.reading import read_record
-from assay.running.patch_jobs import make_job
-from assay.running.patch_tests import repair
 from assay.sandbox.isolation import available
 from assay.sandbox.limits import SandboxLimits
 from assay.scoring.metrics.applying import apply_patch

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import pytest
 
-from assay.archive.label_saving import override_label, saving
-from assay.records.label import Rater
+from assay.families.judges.labelling import override_label, saving
+from assay.families.judges.records import Rater
 from assay.views.sample import grade_section
 from documents import run
 from serving import Api, serving

@@ -16,10 +16,8 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.running.guards import find_test, guarded_paths
-from assay.running.patch_jobs import RUNNERS, find_runner, make_job
-from assay.running.patch_tests import Repair, repair
-from assay.running.patch_trees import lay_out
+from assay.families.repair.guards import find_test, guarded_paths
+from assay.families.repair.patches import RUNNERS, Repair, find_runner, lay_out, make_job, repair
 from assay.sandbox.box_setup import TreeEntry
 from assay.sandbox.isolation import available
 from assay.sandbox.limits import SandboxLimits

@@ -12,10 +12,10 @@ from msgspec import structs
 from assay.archive.evaluation_builder import identified
 from assay.archive.evaluations import read_evaluation, stored_items
 from assay.archive.grades import trace
-from assay.archive.label_checks import label_faults
 from assay.archive.replay import Remaker, Replayed, compared
 from assay.canon import digest
 from assay.errors import AssayError, NotEnoughEvidence
+from assay.families.judges.labelling import label_faults
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.records.digests import run_digest

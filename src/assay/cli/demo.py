@@ -22,6 +22,7 @@ from assay.families.exams.gate import decide
 from assay.families.exams.marking import Marking, grade_exam
 from assay.families.exams.policy import ExamRules
 from assay.families.exams.records import ExamGate, ExamResult
+from assay.families.judges.views import judge_page
 from assay.families.tools.checks import ModuleLists, veto_of
 from assay.families.tools.ecma import document_bytes, hash8
 from assay.families.tools.names import slug
@@ -43,7 +44,6 @@ from assay.release.summary import Summary
 from assay.views.documents import JsonDocument, plain, pretty
 from assay.views.grade_line import as_line, surprises
 from assay.views.html import render
-from assay.views.judge_card import judge_page
 from assay.views.pieces import number
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")

@@ -18,18 +18,16 @@ from typing import Any
 
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_side
-from assay.cli.judge_card import audit_document
+from assay.families.judges.audit import MeasuredBias, audit, audit_pairs, audit_rubric, paddings
+from assay.families.judges.verbs import audit_document
 from assay.files.json_files import read_documents
 from assay.files.yaml_files import read_yaml
 from assay.grading.policy import make_rules
-from assay.judging.audit import audit
 from assay.judging.budget import Usage
 from assay.judging.card import admit_tree, make_card
 from assay.judging.client import Client
 from assay.judging.config import load_judge
-from assay.judging.injection_probe import MeasuredBias
 from assay.judging.journal import Journal
-from assay.judging.probes import audit_pairs, audit_rubric, paddings
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.pipeline.importing import import_runs, totals

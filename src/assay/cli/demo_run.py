@@ -15,6 +15,7 @@ from typing import Any
 
 from assay.cli import options as opt
 from assay.errors import printable
+from assay.families.repair.repair import lacking
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
@@ -25,7 +26,6 @@ from assay.running.compatibility import prepare
 from assay.running.dataset import read_dataset
 from assay.running.journal import Header, RunJournal
 from assay.running.post_run import after_of
-from assay.running.repair import lacking
 from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import read_workflow
 from assay.views.documents import plain, pretty

@@ -80,8 +80,8 @@ def decided(options: Options) -> Decided:
     if (source := options.sources.get("baseline")) and not is_typed(options, "baseline"):
         opt.note(f"the baseline is {few(options.baseline)}, which {source} names.")
     if any(map(is_batch_output, [*options.files, *options.baseline])):
-        from assay.cli.gate_batch import decide_on_batches
         from assay.cli.gate_named import Decided
+        from assay.families.batch.verbs import decide_on_batches
 
         return Decided(*decide_on_batches(options, rules, asked_of(options)))
     with storing_evaluated(options) as store:

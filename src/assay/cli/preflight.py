@@ -97,7 +97,7 @@ def check_endpoints(workflow: LoadedWorkflow, judge: JudgeSpec | None) -> None:
     be tested.
     """
     if workflow.spec.repository is not None:
-        from assay.running.repair import lacking  # it needs git and the sandbox
+        from assay.families.repair.repair import lacking  # it needs git and the sandbox
 
         if missing := lacking():
             raise NotEnoughEvidence(

@@ -8,12 +8,12 @@ import msgspec
 
 from assay.cli import options as opt
 from assay.cli import terminal
-from assay.cli.batch_engine import ENGINE, reading_engine, refuse_batch_options
 from assay.cli.frame import CHOICES, COMMON, STORE, Command, Options, arg, repeated
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
 from assay.cli.stream import run_id_digest, twice
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count, printable
+from assay.families.batch.verbs import ENGINE, reading_engine, refuse_batch_options
 from assay.files.json_files import read_documents
 from assay.files.own_files import is_batch_output
 from assay.pipeline.given_grades import grades_of
@@ -139,8 +139,8 @@ def _give_summary(options: Options, block: SummaryBlock) -> int:
 
 def _summed_in_engine(options: Options) -> int:
     """The summary of one output of `assay batch`."""
-    from assay.cli.batch_plan import asks_to_store, graded_by
-    from assay.pipeline.batch_sides import read_batch_output, summarise_batch
+    from assay.families.batch.compare import read_batch_output, summarise_batch
+    from assay.families.batch.verbs import asks_to_store, graded_by
 
     if len(options.files) > 1:
         raise UsageError("BAT-061", "a summary takes one output of `assay batch`.")

@@ -64,7 +64,7 @@ def judge_of(options: Options) -> JudgeSpec | None:
         return None
     from msgspec import structs
 
-    from assay.cli.judge_specs import amount
+    from assay.cli.judging import amount
     from assay.files.yaml_files import read_entry
     from assay.judging.config import check_spec, load_judge
 
@@ -152,7 +152,7 @@ async def judge_runs(
 
 def report(judging: Judging) -> None:
     """Print how judging went on standard error."""
-    from assay.cli.judge import note_usage
+    from assay.cli.judging import note_usage
 
     note_usage([judging.usage], judging.counts)
     for sentence in judging.sentences:

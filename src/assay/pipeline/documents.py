@@ -119,7 +119,7 @@ DOCUMENTS: dict[str, DocumentKind] = {
         is_input=False,
     ),
     "batch": DocumentKind(
-        "assay.records.batch:BatchRecord",
+        "assay.families.batch.records:BatchRecord",
         "The inputs, the rules, the engine and the totals of a batch.",
         "`assay batch` writes it next to its output.",
         is_input=False,
@@ -131,13 +131,13 @@ DOCUMENTS: dict[str, DocumentKind] = {
         is_input=False,
     ),
     "label": DocumentKind(
-        "assay.records.label:HumanLabel",
+        "assay.families.judges.records:HumanLabel",
         "One person's label on one sample.",
         "The label pages of `assay view` store it; `assay label export` writes it.",
         is_input=False,
     ),
     "label-set": DocumentKind(
-        "assay.records.label:LabelSet",
+        "assay.families.judges.records:LabelSet",
         "A set of samples for people to label.",
         "`assay label new` stores it.",
         is_input=False,

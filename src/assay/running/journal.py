@@ -133,7 +133,7 @@ class RunJournal:
         tested = metadata.get("repair") if isinstance(metadata, dict) else None
         if self._workflow is None or not isinstance(tested, dict) or "base" in tested:
             return
-        from assay.running.repair import project_digest  # it needs git and the sandbox
+        from assay.families.repair.repair import project_digest  # it needs git and the sandbox
 
         now = project_digest(self._workflow)
         if None not in (now, tested.get("tree")) and now != tested["tree"]:

@@ -43,7 +43,7 @@ def after_of(
     """
     measures: list[PostRun] = []
     if workflow.spec.repository is not None:
-        from assay.running.repair import repair_of  # it needs git and the sandbox
+        from assay.families.repair.repair import repair_of  # it needs git and the sandbox
 
         measures.append(repair_of(workflow))
     measures.append(_assertions(workflow))
@@ -72,7 +72,7 @@ def code_of(workflow: LoadedWorkflow, scorers: Iterable[PlacedScorer] = ()) -> s
     """
     project = None
     if workflow.spec.repository is not None:
-        from assay.running.repair import project_digest
+        from assay.families.repair.repair import project_digest
 
         project = project_digest(workflow)
     own = code_digest((name, workflow.folder) for name in workflow.code)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from assay.errors import InputError, UsageError
 from assay.families.batch.digests import digest_files
+from assay.families.batch.records import BatchFile, BatchRecord
 from assay.families.batch.sources import BatchSource, Partition
 from assay.families.batch.targets import BatchTarget
 from assay.grouping import grouped
-from assay.records.batch import BatchFile, BatchRecord
 
 
 class Earlier(NamedTuple):

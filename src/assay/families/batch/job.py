@@ -30,6 +30,13 @@ from assay.families.batch.earlier import earlier_files, earlier_grades
 from assay.families.batch.engine import BatchEngine
 from assay.families.batch.evidence import sampled
 from assay.families.batch.quoting import identifier, in_dialect, pretty
+from assay.families.batch.records import (
+    BatchCounts,
+    BatchEngineUsed,
+    BatchFile,
+    BatchRecord,
+    read_batch_record,
+)
 from assay.families.batch.sources import (
     LOGGED,
     BatchSource,
@@ -50,13 +57,6 @@ from assay.families.batch.targets import (
 from assay.families.batch.task import VIEW, BatchTask, Queries, graded_view
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
-from assay.records.batch import (
-    BatchCounts,
-    BatchEngineUsed,
-    BatchFile,
-    BatchRecord,
-    read_batch_record,
-)
 
 _TABLE = "a table, which has no file to digest"
 _ELSEWHERE = "a file that only Spark reaches"

@@ -23,9 +23,9 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from assay.errors import UsageError
+from assay.families.batch.records import BATCH_RECORD, BatchRecord
 from assay.families.batch.sources import check_encoding, is_uri, kind_of
 from assay.files.atomic import refuse_links_out, sync_folder_of, sync_tree
-from assay.records.batch import BATCH_RECORD, BatchRecord
 
 FORMS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl"}
 """What a file can be written as, by its extension; a folder has Parquet files."""

@@ -20,10 +20,10 @@ from assay.families.batch.evidence import own_names
 from assay.families.batch.layout import find_layout
 from assay.families.batch.plan import make_batch_plan
 from assay.families.batch.quoting import identifier, text
+from assay.families.batch.records import BatchFile
 from assay.families.batch.replay import replay_rows
 from assay.grading.policy import Rules
 from assay.grouping import grouped
-from assay.records.batch import BatchFile
 from assay.scoring.profile import ScoringPlan
 
 SHOWN = 5

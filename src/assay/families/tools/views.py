@@ -1761,8 +1761,7 @@ def _index_head(version: IndexVersion) -> list[Block]:
 
 def _blockers(index: StoredIndex) -> Section:
     rows = [
-        [code(blocker.node), _why_blocked(blocker.reason)]
-        for blocker in index.blockers[:MAX_NODES]
+        [code(blocker.node), _why_blocked(blocker.reason)] for blocker in index.blockers[:MAX_NODES]
     ]
     columns = ("Node", Column("Why", "wide"))
     table = Table("Blockers", columns, rows, absent="Nothing is blocked.", kind="stack")

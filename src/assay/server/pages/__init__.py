@@ -12,6 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.families.exams import pages
+from assay.families.judges import label_pages
+from assay.families.judges import pages as judges
 from assay.families.tools import pages as schemas
 from assay.server.bodies import header
 from assay.server.pages import (
@@ -22,11 +24,6 @@ from assay.server.pages import (
     evaluation,
     evaluations,
     files,
-    judges,
-    label,
-    label_item,
-    label_override,
-    label_rater,
     library,
     live,
     login,
@@ -50,10 +47,10 @@ PAGES = (
     decisions,
     pages,
     judges,
-    label,
-    label_rater,
-    label_override,
-    label_item,
+    label_pages,
+    label_pages,
+    label_pages,
+    label_pages,
     schemas,
     library,
     login,

@@ -14,11 +14,11 @@ import msgspec
 from assay.archive.workflows import WorkflowState
 from assay.errors import count
 from assay.families.exams.records import EXAM_GATE
+from assay.families.judges.pages import current_cards, policies
 from assay.families.tools.records import SCHEMA_GATE
 from assay.judging.card import admit
 from assay.records.decision import DECISION_SCHEMA
 from assay.records.evaluation import Evaluation
-from assay.server.pages.judge_parts import current_cards, policies
 from assay.server.state import Services
 from assay.store import jobs, recent
 from assay.views.blocks import Paragraph, Part, Sentences

@@ -15,11 +15,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.families.exams.pages import exam_chart
+from assay.families.judges.pages import judge_chart
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.bodies import header
 from assay.server.pages.decisions import decision_chart
-from assay.server.pages.judges import judge_chart
 from assay.server.pages.overview import workflow_chart
 from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem

@@ -8,11 +8,11 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from assay.archive.evaluations import LATEST, StoredEvaluation
-from assay.archive.labels import labels_of_evaluation
 from assay.archive.sample_view import SampleView, policies_of, view_samples
 from assay.archive.samples import with_texts
 from assay.archive.sides import evidence_of_decision
 from assay.errors import count
+from assay.families.judges.labelling import labels_of_evaluation
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.compared_sides import BASELINE

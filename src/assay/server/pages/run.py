@@ -10,15 +10,15 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.archive.labels import labels_of_run
 from assay.archive.replay import replay
 from assay.errors import AssayError, count
+from assay.families.judges.label_pages import people_table
+from assay.families.judges.labelling import labels_of_run
 from assay.files.json_files import Document
 from assay.records.evidence import title_of
 from assay.records.reading import read_run
 from assay.server.auth import READ, Principal
 from assay.server.lookup import RunWithGrades, run_with_grades
-from assay.server.pages.label_override import people_table
 from assay.server.pages.layout import page
 from assay.server.pages.lineage import SHOWN, lineage
 from assay.server.pages.routing import SENT, PageRoute

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from assay import exact
+from assay.families.judges.views import WITHOUT_TERMS
 from assay.grading.policy import Policy, Rules
 from assay.grading.rules import effective_floor
 from assay.records.scorecard import Criterion
@@ -27,7 +28,6 @@ from assay.views.blocks import (
     Verbatim,
     section,
 )
-from assay.views.judge_card import WITHOUT_TERMS
 from assay.views.pieces import (
     address,
     code,

@@ -1,0 +1,1 @@
+"""Code repair: patches, judged by tests in the sandbox."""
