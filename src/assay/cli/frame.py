@@ -465,5 +465,6 @@ def load_command(name: str) -> Command:
     verb = VERBS[word]
     module = verb.actions[action][0] if action else verb.module
     with uncollected():  # what an import makes stays
-        command: Command = import_module(f"assay.cli.{module}").COMMANDS[name]
+        home = module if "." in module else f"assay.cli.{module}"
+        command: Command = import_module(home).COMMANDS[name]
     return command

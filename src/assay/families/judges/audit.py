@@ -65,7 +65,7 @@ def load() -> tuple[Injection, ...]:
     >>> len(load()) >= 80, load()[0].wants
     (True, 'high')
     """
-    data = files("assay.judging").joinpath("data", "injections.jsonl").read_bytes()
+    data = files("assay.families.judges").joinpath("data", "injections.jsonl").read_bytes()
     return tuple(msgspec.json.Decoder(Injection).decode_lines(data))
 
 
@@ -594,7 +594,7 @@ def _without_defaults(pair: AnswerPair) -> dict[str, Any]:
 
 
 def _bytes(name: str) -> bytes:
-    return files("assay.judging").joinpath("data", name).read_bytes()
+    return files("assay.families.judges").joinpath("data", name).read_bytes()
 
 
 def _lines(name: str) -> list[Any]:

@@ -236,7 +236,7 @@ def calibrate(
             [row.human for row in labelled], [row.judge for row in labelled], scale, level=level
         ),
         "accuracy": _accuracy(labelled, scale, level).shown(),
-        "bias": {"mean_difference": _bias_calibration(human, judge, scale, level, groups).shown()},
+        "bias": {"mean_difference": _bias_text(human, judge, scale, level, groups).shown()},
         "corrected": {
             name: value.shown()
             for name, value in _corrected(human, judge, scale, level, groups).items()
@@ -385,7 +385,7 @@ def _same(label: Any, other: Any, scale: Scale) -> bool:
 _WORDS = "the values are words; name the one whose rate to estimate with --positive"
 
 
-def _bias_calibration(
+def _bias_text(
     human: list[float | None],
     judge: list[float | None],
     scale: Scale,

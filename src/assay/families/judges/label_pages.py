@@ -213,7 +213,7 @@ async def save_label(services: Services, principal: Principal, label: HumanLabel
         await services.writer.put(principal.project, drafts)
 
 
-def sentence_label_rater(error: UsageError) -> str:
+def rater_sentence(error: UsageError) -> str:
     """An error as a sentence on a form."""
     return f"{error.message[:1].upper()}{error.message[1:]} {error.fix}".strip()
 
@@ -341,7 +341,7 @@ async def save_override(
             principal,
             run,
             within,
-            problem=sentence_label_rater(error),
+            problem=rater_sentence(error),
             reason=reason,
             verdict=verdict,
         )
@@ -550,7 +550,7 @@ async def save_item(
             place,
             at,
             sent=sent,
-            problem=sentence_label_rater(error),
+            problem=rater_sentence(error),
         )
     await save_label(services, principal, label)
     following = place._replace(gone=place.gone | {item.run}).open_after(at)

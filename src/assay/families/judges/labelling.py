@@ -708,7 +708,7 @@ def set_label(
                 "CLI-001", "choose an answer first.", fix="Choose A, B or tie, then save."
             )
         pair = PairLabel(a=item.run, b=item.other, shown=order, choice=choice)  # type: ignore[arg-type]
-        return _checked_label_saving({**shared, "kind": "pair", "pair": pair})
+        return _checked_verdict({**shared, "kind": "pair", "pair": pair})
     points: dict[str, int] = {}
     missing = []
     for criterion in rubric.criteria:
@@ -723,9 +723,7 @@ def set_label(
             f"no score yet for {few(missing)}.",
             fix="Choose a point for every criterion, then save.",
         )
-    return _checked_label_saving(
-        {**shared, "kind": "rubric", "scores": points, "rubric": rubric.digest}
-    )
+    return _checked_verdict({**shared, "kind": "rubric", "scores": points, "rubric": rubric.digest})
 
 
 def override_label(
@@ -738,7 +736,7 @@ def override_label(
         raise UsageError("CLI-001", f"an override is pass or fail, not {verdict[:40]!r}.")
     tree = run.tree()
     override = Override(verdict=verdict, reason=_comment(reason))  # type: ignore[arg-type]
-    return _checked_label_saving(
+    return _checked_verdict(
         {
             "schema": "assay.label/1",
             "kind": "override",
@@ -763,7 +761,7 @@ def _comment(text: str) -> str:
     return kept
 
 
-def _checked_label_saving(fields: dict[str, Any]) -> HumanLabel:
+def _checked_verdict(fields: dict[str, Any]) -> HumanLabel:
     try:
         label = HumanLabel(**fields)
         return convert(structs.asdict(label), HumanLabel, from_attributes=True)

@@ -495,13 +495,13 @@ def _agreement_lines(document: dict[str, Any]) -> list[str]:
             f" {', '.join(document['raters'])}; level {document['level']}"
         )
     ]
-    for name in ("agreement", "cohen_kappa", *weighted, *_SHOWN_measure_raters):
+    for name in ("agreement", "cohen_kappa", *weighted, *_SHOWN_RATERS):
         shown = document["weighted_kappa"][weighted[name]] if name in weighted else document[name]
         lines.append(_line(name.replace(".", " "), shown, reasons.get(name, "")))
     return [*lines, *(f"note: {note}" for note in document["notes"])]
 
 
-_SHOWN_measure_raters = (
+_SHOWN_RATERS = (
     "krippendorff_alpha",
     "fleiss_kappa",
     "spearman",

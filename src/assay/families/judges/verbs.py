@@ -723,7 +723,7 @@ def _audit(options: Options, store: Store | None) -> int:
         options,
         store,
         document,
-        _lines_judge_card(biases),
+        _card_lines(biases),
         draft=draft,
         whole=all(bias.estimate.value is not None for bias in known_ones),
     )
@@ -745,7 +745,7 @@ def _own_pairs(path: str) -> list[AnswerPair]:
     return pairs
 
 
-def _lines_judge_card(biases: dict[str, MeasuredBias]) -> Iterator[str]:
+def _card_lines(biases: dict[str, MeasuredBias]) -> Iterator[str]:
     for name, measured in biases.items():
         lost = f" {measured.lost} of {measured.answers} answers had no verdict."
         yield f"{measured.sentence}{lost if measured.lost else ''}"

@@ -1,0 +1,129 @@
+"""What a family or an installed package registers, and the one list of the families that ship.
+
+A family is a package with a `FAMILY`, made of names alone: `module:NAME` is loaded when somebody
+asks for it, so that `assay --help` loads nothing else. The core never imports a family; it asks
+here. An installed package registers in the same way: its entry point in the group `assay.families`
+is a `Family`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False  # the help needs no `typing`, which takes as long to load as all the rest
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+SHIPPED = ("judges", "exams", "tools", "repair", "batch")
+"""The families in `assay.families`, in the order in which they are shown."""
+GROUP = "assay.families"
+"""The entry points of installed families."""
+
+
+class Verb:
+    """A verb of the command line. One with actions runs the module of the action."""
+
+    def __init__(
+        self,
+        module: str,
+        summary: str,
+        *,
+        actions: Mapping[str, tuple[str, str]] | None = None,
+        description: str = "",
+        example: str = "",
+        word: str = "ACTION",
+        left: str = "nothing was written",
+    ) -> None:
+        self.module = module
+        """The module with its `COMMANDS`."""
+        self.summary = summary
+        self.actions = actions or {}
+        """Each action's module and what it does."""
+        self.description = description
+        self.example = example
+        self.word = word
+        self.left = left
+        """What an interrupted command has left behind."""
+
+
+class Family:
+    """What a family adds to the product; every text with a colon is the home of a value."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        verbs: Mapping[str, Mapping[str, Verb]] | None = None,
+        actions: Mapping[str, Mapping[str, tuple[str, str]]] | None = None,
+        systems: Mapping[str, str] | None = None,
+        served: str = "",
+        results: Mapping[str, str] | None = None,
+        documents: str = "",
+        conform: str = "",
+        demo: str = "",
+        doctor: str = "",
+        agents: str = "",
+        functions: Mapping[str, str] | None = None,
+        steps: str = "",
+        inputs: str = "",
+        checks: str = "",
+    ) -> None:
+        self.name = name
+        self.verbs = verbs or {}
+        """Verbs by the job they do, the heading of `assay --help`."""
+        self.actions = actions or {}
+        """Actions that it adds to a verb of the core, such as `measure`."""
+        self.systems = systems or {}
+        """What it grades, and the home of the scoring and grading systems that do."""
+        self.served = served
+        """Pages, routes, charts and alarms of the server: a `server.served.Served`."""
+        self.results = results or {}
+        """The schema of each decision it stores, and the home of its `services.results.Gate`."""
+        self.documents = documents
+        """The kinds of documents it reads and writes, for `schema-of`: a table by name."""
+        self.conform = conform
+        """Operations of conformance cases: a table by name."""
+        self.demo = demo
+        """Its part of `assay demo`: a function."""
+        self.doctor = doctor
+        """What `assay doctor` checks for it: a function."""
+        self.agents = agents
+        """Tools of `assay mcp`: a tuple."""
+        self.functions = functions or {}
+        """Functions of `import assay`: the home of each."""
+        self.steps = steps
+        """A step that runs after each run of `assay run`: see `running.post_run`."""
+        self.inputs = inputs
+        """Results that `gate`, `report` and `baseline` read beside runs: `services.inputs.Inputs`."""
+        self.checks = checks
+        """What `assay ledger verify` checks of its records: a function."""
+
+
+_loaded: dict[str, Family] = {}
+_installed: list[Family] = []
+
+
+def shipped() -> list[Family]:
+    """The families that ship."""
+    for name in SHIPPED:
+        if name not in _loaded:
+            _loaded[name] = import_module(f"assay.families.{name}").FAMILY
+    return [_loaded[name] for name in SHIPPED]
+
+
+def families() -> list[Family]:
+    """Every family, installed ones last."""
+    from assay.plugins import families_installed
+
+    return [*shipped(), *families_installed()]
+
+
+def parts(what: str) -> Iterator[tuple[Family, Any]]:
+    """The families that have this, each with its value; for a table of homes, the table."""
+    from assay.registry import home_value
+
+    for family in families():
+        home = getattr(family, what)
+        if home:
+            yield family, home_value(home) if isinstance(home, str) else home
