@@ -17,9 +17,9 @@ from msgspec import json as msgjson
 from msgspec import to_builtins
 
 from assay import grade_table
+from assay.families.batch.batching import plan_batch, scoring_plan
 from assay.families.batch.records import BatchCounts, BatchEngineUsed, BatchFile, BatchRecord
 from assay.families.batch.summary import MAX_SLICES
-from assay.families.batch.task import plan_batch, scoring_plan
 from assay.files.inputs import file_digest
 from assay.files.own_files import is_batch_output
 from assay.library.shelf import Shelf

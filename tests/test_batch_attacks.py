@@ -15,7 +15,7 @@ from pyarrow import parquet
 
 from assay import grade_table
 from assay.errors import UsageError
-from assay.families.batch.task import plan_batch
+from assay.families.batch.batching import plan_batch
 from assay.library.shelf import Shelf
 from examples import CAMPAIGN
 

@@ -21,10 +21,10 @@ import pytest
 from assay import library as assay_library
 from assay.cli.process import INTERRUPTED
 from assay.errors import AssayError
+from assay.families.batch.batching import plan_batch
 from assay.families.batch.records import read_batch_record
 from assay.families.batch.sources import find_sources
 from assay.families.batch.targets import open_workplace, target_of, tidy_up
-from assay.families.batch.task import plan_batch
 from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
 from examples import CAMPAIGN

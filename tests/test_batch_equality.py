@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 import batches
 from assay.errors import InputError
+from assay.families.batch.batching import grading_task
 from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.plan import make_batch_plan
-from assay.families.batch.task import graded_view, grading_task
+from assay.families.batch.task import graded_view
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf

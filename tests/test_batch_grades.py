@@ -16,11 +16,11 @@ import sqlglot
 
 import assay
 from assay.errors import InputError, ShelfError
+from assay.families.batch.batching import plan_batch
 from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.plan import BatchPlan
 from assay.families.batch.quoting import identifier, text
 from assay.families.batch.relational import batch_queries
-from assay.families.batch.task import plan_batch
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.records.scorecard import Criterion, Scorecard

@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from assay.families.batch.task import plan_batch
+from assay.families.batch.batching import plan_batch
 from assay.library.shelf import Shelf
 
 OWN = """

@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from assay.canon import number_text
 from assay.errors import UsageError
-from assay.families.exams import charts as exam_history
-from assay.families.exams import charts as exams
+from assay.families.exams import views as exam_history
+from assay.families.exams import views as exams
 from assay.families.exams.document import exam_result
 from assay.families.exams.records import ExamFileCount, ExamResult, PatternSeen
 from assay.families.exams.views import ExamPoint, exam_charts, exam_page
@@ -244,7 +244,7 @@ def charts() -> dict[str, Chart]:
         "axes_raw": exams.axes(exam(), weighted=False),
         "heatmap": exams.heatmap(exam()),
         "patterns": exams.patterns(exam()),
-        "history": exam_history.history(SCORES, exam().distribution, limit=0.92),
+        "history": exam_history.exam_history_chart(SCORES, exam().distribution, limit=0.92),
         "reliability": agreement.reliability(read_card(card()).agreement, 60),
         "calibration": judges.calibration(read_card(card())),
         "confusion": judges.confusion(read_card(card()).agreement),

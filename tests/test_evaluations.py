@@ -28,7 +28,7 @@ from assay.archive.evaluations import (
 from assay.archive.grades import drafts_of, settled
 from assay.cli.ledger import ledger_folder, url_of
 from assay.errors import InputError, NotEnoughEvidence, UsageError
-from assay.families.batch.task import plan_batch
+from assay.families.batch.batching import plan_batch
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import Graded, Grader

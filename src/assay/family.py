@@ -95,13 +95,14 @@ class Family:
         self.steps = steps
         """A step that runs after each run of `assay run`: see `running.post_run`."""
         self.inputs = inputs
-        """Results that `gate`, `report` and `baseline` read beside runs: `services.inputs.Inputs`."""
+        """Results that `gate`, `report` and `baseline` read beside runs."""
         self.checks = checks
         """What `assay ledger verify` checks of its records: a function."""
 
 
+INSTALLED = "assay.plugins.loading:families_installed"
+"""The function that loads what installed packages register."""
 _loaded: dict[str, Family] = {}
-_installed: list[Family] = []
 
 
 def shipped() -> list[Family]:
@@ -114,9 +115,9 @@ def shipped() -> list[Family]:
 
 def families() -> list[Family]:
     """Every family, installed ones last."""
-    from assay.plugins import families_installed
+    from assay.registry import home_value
 
-    return [*shipped(), *families_installed()]
+    return [*shipped(), *home_value(INSTALLED)()]
 
 
 def parts(what: str) -> Iterator[tuple[Family, Any]]:

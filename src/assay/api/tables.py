@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from assay.errors import UsageError
+from assay.families.batch.batching import grading_task, plan_batch
 from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.quoting import in_dialect
 from assay.families.batch.spark_engine import SparkEngine
 from assay.families.batch.spark_session import SparkSource
-from assay.families.batch.task import graded_view, grading_task, plan_batch
+from assay.families.batch.task import graded_view
 from assay.library.shelf import Shelf
 from assay.pipeline.grading import DEFAULT_POLICY
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from assay.errors import FormulaError as FormulaError
     from assay.errors import InputError as InputError
     from assay.exact import Ratio as Ratio
+    from assay.family import Family as Family
+    from assay.family import Verb as Verb
     from assay.files.inputs import open_input as open_input
     from assay.formulas.formula import Formula as Formula
     from assay.importers.importer import Importer as Importer
@@ -50,6 +52,7 @@ TYPES = {
     "Adapter": "assay.running.adapters:Adapter",
     "AdapterSpec": "assay.running.adapters:AdapterSpec",
     "CallFailed": "assay.tracing.failures:CallFailed",
+    "Family": "assay.family:Family",
     "Exporter": "assay.views.exporters:Exporter",
     "Format": "assay.views.exporters:Format",
     "Formula": "assay.formulas.formula:Formula",
@@ -64,6 +67,7 @@ TYPES = {
     "NameVersion": "assay.importers.importer:NameVersion",
     "Ratio": "assay.exact:Ratio",
     "Reply": "assay.judging.endpoints:Reply",
+    "Verb": "assay.family:Verb",
     "Undetermined": "assay.scoring.metrics.measure:Undetermined",
     "file_id": "assay.importers.samples:file_id",
     "open_input": "assay.files.inputs:open_input",
@@ -81,6 +85,7 @@ GROUPS = {
     "assay.judges": "JudgeApi",
     "assay.exporters": "Exporter",
     "assay.adapters": "",
+    "assay.families": "Family",
 }
 """The groups of entry points, and the type of each group's entries; an adapter's entry is a
 function that makes one.

@@ -19,6 +19,7 @@ from assay.cli.parsing import Options
 from assay.cli.progress import Progress
 from assay.cli.totals import pass_bar
 from assay.errors import AssayError, ExitCode, InputError, UsageError, count, few, printable
+from assay.families.batch.batching import BatchCheck, scoring_plan
 from assay.families.batch.compare import (
     BatchGrading,
     BatchOutput,
@@ -33,7 +34,6 @@ from assay.families.batch.plan import make_batch_plan
 from assay.families.batch.row_faults import TWICE, WIDE_TWICE
 from assay.families.batch.run_query import DECIDED
 from assay.families.batch.targets import BatchTarget
-from assay.families.batch.task import BatchCheck, scoring_plan
 from assay.files.inputs import no_such_file
 from assay.files.own_files import is_batch_output
 from assay.library.shelf import Shelf
@@ -186,9 +186,9 @@ _UNSUPPORTED = (
 
 def run(options: Options) -> int:
     """Grade the rows that the options name, and show the result."""
+    from assay.families.batch.batching import batch_task
     from assay.families.batch.job import BatchOptions, run_batch
     from assay.families.batch.targets import target_of, tidy_up
-    from assay.families.batch.task import batch_task
     from assay.release.pass_rate import check_pass_rate
 
     bar = pass_bar(options)
@@ -237,7 +237,7 @@ def run(options: Options) -> int:
 
 def _earlier_profile(options: Options) -> str | None:
     """The profile that an output of a batch names, where the input is one."""
-    from assay.families.batch.task import earlier_batch
+    from assay.families.batch.batching import earlier_batch
 
     made = next(filter(None, map(earlier_batch, options.inputs)), None)
     if made is None:
@@ -554,7 +554,7 @@ def _percent(share: float) -> str:
 
 def run_verification(options: Options, engine: BatchEngine, target: BatchTarget) -> int:
     """Verify the output of the options and show each check."""
-    from assay.families.batch.task import verify_batch
+    from assay.families.batch.batching import verify_batch
 
     try:
         checks = verify_batch(

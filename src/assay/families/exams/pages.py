@@ -17,8 +17,8 @@ from assay.archive.compared import NamedBaseline, read_named_baseline
 from assay.archive.records import EXAM_EVIDENCE_SCHEMA
 from assay.canon import number_text
 from assay.errors import AssayError
-from assay.families.exams import charts
-from assay.families.exams import charts as exam_history
+from assay.families.exams import views
+from assay.families.exams import views as exam_history
 from assay.families.exams.answers import Answer
 from assay.families.exams.document import CheckedExam, check_result, read_result
 from assay.families.exams.exam import CAPSTONE, make_exam
@@ -396,12 +396,12 @@ def exam_chart(services: Services, project: str, digest: str, name: str) -> Char
     item = lookup.record(services, project, "exam", digest)
     result = read_result(Document(item.tree(), digest))
     if name in ("axes", "axes-raw"):
-        return charts.axes(result, weighted=name == "axes")
+        return views.axes(result, weighted=name == "axes")
     if name == "exam-history":
         same = SameExam(result.digests.exam, result.set)
         past = history_of(services, project, same, baseline_of(services, project, same))
         evidence = _evidence(services, project, digest)
         limit = _gates(services, result, digest, None, evidence).limit
-        return exam_history.history(past.points, past.distribution, limit=limit)
-    draw = {"heatmap": charts.heatmap, "patterns": charts.patterns}.get(name)
+        return exam_history.exam_history_chart(past.points, past.distribution, limit=limit)
+    draw = {"heatmap": views.heatmap, "patterns": views.patterns}.get(name)
     return None if draw is None else draw(result)
