@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Graded, Grader
+from assay.services.grading import Graded, Grader
 
 GRADER = Grader(Shelf())
 BANDS = (("A", 90), ("B", 80), ("C", 70), ("D", 60), ("F", 0))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.archive.evaluations import StoredEvaluation, find_evaluation
 from assay.judging.identity import rubric_name
 from assay.library.shelf import Shelf
+from assay.services.evaluations import StoredEvaluation, find_evaluation
 from assay.store.ledger import Ledger
 from documents import run
 from test_evaluations import keep

@@ -15,12 +15,12 @@ from msgspec.structs import replace
 
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
-from assay.pipeline.sides import Rereadable, severe_of, side_of
 from assay.records.decision import Decision, RuleResult
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.release.sides import Side
 from assay.services.compare import Asked, FreshRuns, compare
+from assay.services.grading import Grader
+from assay.services.sides import Rereadable, severe_of, side_of
 from documents import scorecard
 
 GRADER = Grader(Shelf())

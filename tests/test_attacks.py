@@ -19,8 +19,8 @@ from assay.errors import AssayError
 from assay.errors.codes import CODES
 from assay.files.json_files import Document, Unread, parse_line
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
+from assay.services.grading import Grader
 from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
 from examples import CAMPAIGN, repeats

@@ -16,11 +16,11 @@ from assay.families.batch.records import BatchCounts, BatchFile
 from assay.files.inputs import file_digest
 from assay.files.json_files import stream_documents
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
-from assay.pipeline.sides import Rereadable, severe_of, side_of
 from assay.records.decision import Decision
 from assay.release.policy import make_release_rules
 from assay.services.compare import Asked, compare
+from assay.services.grading import Grader
+from assay.services.sides import Rereadable, severe_of, side_of
 from batch_outputs import (
     NOISY,
     PLAN,

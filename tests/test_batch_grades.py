@@ -22,8 +22,8 @@ from assay.families.batch.plan import BatchPlan
 from assay.families.batch.quoting import identifier, text
 from assay.families.batch.relational import batch_queries
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.records.scorecard import Criterion, Scorecard
+from assay.services.grading import Grader
 from examples import repeats
 
 PROFILE = """

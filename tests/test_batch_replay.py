@@ -26,9 +26,9 @@ from assay.families.batch.replay import (
 from assay.files.json_files import Document
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.records.reading import read_scorecard
 from assay.scoring.profile import make_plan
+from assay.services.grading import Grader
 from examples import share
 
 SHELF = Shelf()

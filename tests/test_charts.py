@@ -33,10 +33,10 @@ from assay.families.judges.views import judge_page
 from assay.files.json_files import Document, parse_json
 from assay.judging.card import read_card
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.records.judge_card import CardAdmission, CardTerm, Estimate, JudgeCard, WeightedKappas
 from assay.release.summary import Summary
+from assay.services.grading import Grader
 from assay.views import drawing
 from assay.views.blocks import Figure
 from assay.views.charts import (

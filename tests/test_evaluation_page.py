@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from assay.archive.evaluations import find_evaluation
-from assay.archive.sides import baseline_draft
 from assay.families.judges.labelling import label_draft
 from assay.families.judges.records import Override
 from assay.records.evaluation import EvaluationTotals
 from assay.records.summary import ValueInterval
+from assay.services.evaluations import find_evaluation
+from assay.services.stored_sides import baseline_draft
 from assay.views.evaluation_page import evaluation_figures, samples_region
 from assay.views.sample_query import SampleQuery, count_samples, page_of
 from assay.views.sample_table import MAX_CRITERIA, SampleLinks, criterion_columns, sample_table

@@ -15,9 +15,15 @@ import pytest
 from msgspec import structs
 
 from assay.api.comparing import gate
-from assay.archive.evaluation_builder import EvaluationBuilder, identified
-from assay.archive.evaluation_checks import verify_ledger
-from assay.archive.evaluations import (
+from assay.cli.ledger import ledger_folder, url_of
+from assay.errors import InputError, NotEnoughEvidence, UsageError
+from assay.families.batch.batching import plan_batch
+from assay.files.json_files import Document
+from assay.library.shelf import Shelf
+from assay.records.evaluation import Evaluation, VersionedName
+from assay.services.evaluating import EvaluationBuilder, identified
+from assay.services.evaluation_checks import verify_ledger
+from assay.services.evaluations import (
     check_name,
     find_evaluation,
     list_evaluations,
@@ -25,14 +31,8 @@ from assay.archive.evaluations import (
     stored_grades,
     stored_runs,
 )
-from assay.archive.grades import drafts_of, settled
-from assay.cli.ledger import ledger_folder, url_of
-from assay.errors import InputError, NotEnoughEvidence, UsageError
-from assay.families.batch.batching import plan_batch
-from assay.files.json_files import Document
-from assay.library.shelf import Shelf
-from assay.pipeline.grading import Graded, Grader
-from assay.records.evaluation import Evaluation, VersionedName
+from assay.services.grading import Graded, Grader
+from assay.services.stored_grades import drafts_of, settled
 from assay.store.drafts import Draft, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify

@@ -30,7 +30,7 @@ from assay.formulas import (
     scale_norm,
 )
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
+from assay.services.grading import Grader
 from assay.views.documents import encode
 from documents import run, scorecard
 

@@ -18,12 +18,12 @@ from assay.errors import EvidenceError, ShelfError
 from assay.files.json_files import Document, parse_json
 from assay.files.yaml_files import parse_yaml
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.records.contract import check as contract_fault
 from assay.scoring.gate import Gate
 from assay.scoring.gate_rules import is_absent
 from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.profile import load_profile
+from assay.services.grading import Grader
 from documents import FAMILIES, run, scorecard
 
 if TYPE_CHECKING:

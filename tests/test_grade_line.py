@@ -9,7 +9,7 @@ import pytest
 
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
+from assay.services.grading import Grader
 from assay.views import junit, markdown
 from assay.views.documents import plain
 from assay.views.grade_line import GradeLine, as_line, causes, change_text

@@ -19,7 +19,6 @@ from assay.judging.client import Client
 from assay.judging.journal import Journal
 from assay.library.lints import sourceless
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.running.compatibility import prepare
 from assay.running.dataset import from_rows
 from assay.running.judge_step import JudgeStep, task_of
@@ -28,6 +27,7 @@ from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import make_workflow
 from assay.sandbox.isolation import available
 from assay.scoring.sources import criterion_sources, without_source
+from assay.services.grading import Grader
 from assay.views.documents import plain
 from judges import reading_judge, spec
 

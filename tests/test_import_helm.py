@@ -7,7 +7,7 @@ import json
 import pytest
 
 from assay.errors import InputError
-from assay.pipeline.made_profile import reasons_not_to_grade
+from assay.services.importing import reasons_not_to_grade
 from peer_files import RECORDED, broken, imported, survives, takers
 
 FOLDER = RECORDED / "helm"

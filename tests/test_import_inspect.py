@@ -13,7 +13,7 @@ import pytest
 from assay.cli.main import run as assay
 from assay.errors import AssayError, InputError, NotEnoughEvidence
 from assay.files.archives import ZSTANDARD, open_archive
-from assay.pipeline.importing import import_runs
+from assay.services.importing import import_runs
 from peer_files import RECORDED, SHARED, broken, imported, needs_shared, survives, takers
 
 FOLDER = RECORDED / "inspect_ai"

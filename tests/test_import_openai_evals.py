@@ -10,7 +10,7 @@ import pytest
 
 from assay.cli.main import run as assay
 from assay.errors import InputError, NotEnoughEvidence
-from assay.pipeline.importing import import_runs
+from assay.services.importing import import_runs
 from peer_files import RECORDED, broken, imported, survives, takers
 
 FOLDER = RECORDED / "openai_evals"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from assay.errors import AssayError
-from assay.pipeline.made_profile import reasons_not_to_grade
+from assay.services.importing import reasons_not_to_grade
 from peer_files import RECORDED, broken, imported, survives, takers
 
 ROWS: list[dict[str, Any]] = [

@@ -12,7 +12,7 @@ from assay.cli.main import run as assay
 from assay.errors import AssayError, NotEnoughEvidence
 from assay.importers.head import HEAD, Head
 from assay.importers.known import KNOWN, fitting
-from assay.pipeline.importing import import_runs
+from assay.services.importing import import_runs
 from examples import within_cpu_seconds
 from peer_files import RECORDED, SHARED, needs_shared, takers
 

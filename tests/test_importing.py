@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from assay.api.comparing import gate, load
-from assay.archive.evaluation_choice import ComparedInput, made_profile, one_made_profile
 from assay.cli.main import run as assay
 from assay.errors import ExitCode, InputError
 from assay.files.archives import open_archive
 from assay.importers.known import KNOWN
+from assay.services.evaluation_choice import ComparedInput, made_profile, one_made_profile
 from assay.store.ledger import open_ledger
 from peer_files import RECORDED, ROOT
 

@@ -26,12 +26,12 @@ from assay.judging.card import admit_tree, admitted, check_card, judge_of, make_
 from assay.judging.client import JudgeAnswer
 from assay.judging.replies import JudgeVerdict
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.records.evidence import JudgeOn
 from assay.records.reading import read_run
 from assay.records.scorecard import Criterion, Scorecard, Source
 from assay.scoring.profile import load_profile, make_plan
 from assay.scoring.scorecard import score as score_run
+from assay.services.grading import Grader
 from examples import CAMPAIGN, share
 from servers.scripted_judge import scripted_judge
 

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 import assay as product
 from assay.families.exams.records import ExamGate, ExamGateDigests, HardGate, TargetCheck
-from assay.pipeline.payload import payload
 from assay.records.decision import OperationDifference
+from assay.services.payload import payload
 from assay.views import junit
 from assay.views.decision_samples import SampleAnswer, SampleTexts
 from assay.views.documents import plain

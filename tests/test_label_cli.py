@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from assay.archive.evaluations import find_evaluation
 from assay.families.judges.labelling import need_set, saving, set_label
 from assay.families.judges.pairwise import DEFINITION
 from assay.families.judges.records import Rater
@@ -17,6 +16,7 @@ from assay.judging.identity import definition_name, rubric_name
 from assay.judging.items import read_items
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
+from assay.services.evaluations import find_evaluation
 from assay.store.ledger import open_ledger
 from labelling import CRITERIA, RUBRIC, judged, stored
 from once import once

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from assay.archive.evaluation_checks import verify_ledger
 from assay.families.judges.label_views import StoredSet
 from assay.families.judges.labelling import SetRequest, labels_of_set, make_set, need_set, set_draft
 from assay.library.shelf import Shelf
+from assay.services.evaluation_checks import verify_ledger
 from assay.store.access import create_token, revoke_token
 from labelling import judged, stored
 from serving import Api, serving

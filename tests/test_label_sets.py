@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from assay.archive.evaluation_checks import verify_ledger
-from assay.archive.evaluations import find_evaluation
-from assay.archive.grades import drafts_of
 from assay.errors import AssayError, NotEnoughEvidence, ShelfError, UsageError
 from assay.families.judges.calibration import calibrate
 from assay.families.judges.label_views import LabelResults, StoredSet, results_view, says
@@ -37,6 +34,9 @@ from assay.families.judges.records import Rater
 from assay.judging.config import JudgeSpec
 from assay.judging.identity import rubric_name
 from assay.library.shelf import Shelf
+from assay.services.evaluation_checks import verify_ledger
+from assay.services.evaluations import find_evaluation
+from assay.services.stored_grades import drafts_of
 from assay.store.ledger import Ledger, open_ledger
 from assay.views.blocks import Paragraph, Section, Table
 from documents import run

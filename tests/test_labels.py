@@ -9,8 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from assay.archive.evaluation_checks import verify_ledger
-from assay.archive.evaluations import StoredEvaluation, find_evaluation
 from assay.families.judges.labelling import (
     label_draft,
     labels_of_evaluation,
@@ -19,6 +17,8 @@ from assay.families.judges.labelling import (
     replacing,
 )
 from assay.families.judges.records import HumanLabel, Override, PairLabel, Rater
+from assay.services.evaluation_checks import verify_ledger
+from assay.services.evaluations import StoredEvaluation, find_evaluation
 from assay.store.ledger import Ledger, open_ledger
 from serving import runs
 from test_evaluations import keep

@@ -17,8 +17,8 @@ import pytest
 import assay as package
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.sandbox.isolation import available
+from assay.services.grading import Grader
 from assay.store.drafts import Link, draft, graded_drafts
 from assay.store.ledger import open_ledger
 from documents import FAMILIES, POLICY, run, scorecard

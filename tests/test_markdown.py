@@ -17,10 +17,10 @@ import assay as product
 from assay.errors import printable
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
-from assay.pipeline.payload import payload
 from assay.records.decision import ContractChange, Decision
 from assay.records.summary import ValueInterval
+from assay.services.grading import Grader
+from assay.services.payload import payload
 from assay.views import markdown, pieces
 from assay.views.decision import OUTCOMES, decision_summary, outcome_word
 from assay.views.decision_samples import LISTED, TEXT, SampleAnswer, SampleTexts

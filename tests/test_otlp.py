@@ -31,7 +31,7 @@ from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import fits, read, read_spans, run_of, runs
 from assay.importers.tally import ImportTally
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
+from assay.services.grading import Grader
 from assay.tracing import handoffs
 from assay.tracing.dialects import meaning
 from assay.tracing.failures import error_of

@@ -23,8 +23,8 @@ from assay.importers.importer import NameVersion, Wanted
 from assay.importers.otlp import run_of
 from assay.installing import install_hint
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.server import lookup
+from assay.services.grading import Grader
 from assay.store import traces as stored
 from assay.store.ledger import open_ledger
 from assay.tracing.spans import Span

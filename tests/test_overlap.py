@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from assay.errors import InputError
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.records.decision import Decision
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
+from assay.services.grading import Grader
 from examples import repeats
 from sides import DETERMINISTIC, POLICY, RULES, decide, verdicts
 

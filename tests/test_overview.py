@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from assay.archive import compared
 from assay.records.summary import ValueInterval
 from assay.server.pages import overview
 from assay.server.pages.running import state_text
+from assay.services import samples as compared
 from assay.store import jobs
 from assay.views import drawing
 from assay.views.charts.evaluations import EvaluationPoint, pass_rates

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from assay.errors import AssayError, EvidenceError
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
-from assay.pipeline.sides import Rereadable
 from assay.records.decision import Decision
 from assay.release.policy import ReleaseRules
 from assay.services.compare import Asked, compare
+from assay.services.grading import Grader
+from assay.services.sides import Rereadable
 from documents import FAMILIES, run
 from examples import CAMPAIGN
 from sides import DETERMINISTIC, GRADER, LENIENT, RULES, STRICT, policy, read, rule, write

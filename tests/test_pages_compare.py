@@ -18,8 +18,6 @@ from urllib.parse import quote
 
 import pytest
 
-from assay.archive.evaluation_choice import OWN, EvaluationChoice
-from assay.archive.release_settings import ReleaseSettings
 from assay.canon import canonical
 from assay.cli.frame import load_command
 from assay.cli.release_settings import release_settings
@@ -28,6 +26,8 @@ from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
 from assay.server.graded_by import with_additions
 from assay.server.pages import compare, compare_decision
+from assay.services.evaluation_choice import OWN, EvaluationChoice
+from assay.services.release_settings import ReleaseSettings
 from assay.services.rules import RulesRequest, graded_side, rules_for
 from commands import in_folder, run_here
 from serving import Api, serving

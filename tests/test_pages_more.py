@@ -16,12 +16,12 @@ from urllib.parse import quote
 
 import pytest
 
-from assay.archive.sides import evidence_of_decision
 from assay.canon import digest as digest_of
 from assay.errors import InputError
 from assay.judging.card import make_card
 from assay.records.decision import read_decision
 from assay.server.pages import decision_pairs
+from assay.services.stored_sides import evidence_of_decision
 from assay.store.drafts import draft
 from assay.views import drawing
 from commands import in_folder, run_here

@@ -18,9 +18,9 @@ from assay.files.json_files import Document
 from assay.files.yaml_files import parse_yaml
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf, changed, publish
-from assay.pipeline.grading import Grader
 from assay.scoring.gates import REQUIRED
 from assay.scoring.profile import Profile, load_profile
+from assay.services.grading import Grader
 from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
 

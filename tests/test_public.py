@@ -18,7 +18,7 @@ import pytest
 import assay
 from assay.files.json_files import Unread, stream_documents
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
+from assay.services.grading import Grader
 from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
 

@@ -373,7 +373,7 @@ def test_a_suite_that_does_not_use_it_does_not_notice_it(session: Any) -> None:
 import sys
 
 def test_it():
-    heavy = {"assay.pipeline.grading", "assay.errors", "msgspec", "jiter"} & set(sys.modules)  # other plugins may load a schema or YAML library
+    heavy = {"assay.services.grading", "assay.errors", "msgspec", "jiter"} & set(sys.modules)  # other plugins may load a schema or YAML library
     assert not heavy, heavy
 """
     done = session(text)

@@ -25,7 +25,6 @@ from assay.families.tools.validation import ALL_RULES
 from assay.formulas import FORMULAS
 from assay.formulas.examples import EXAMPLES as FORMULA_EXAMPLES
 from assay.library.shelf import KINDS, Shelf
-from assay.pipeline.documents import DOCUMENTS
 from assay.records.descriptions import field_descriptions, struct_kinds
 from assay.records.evidence import Run
 from assay.records.typed import convert
@@ -33,6 +32,7 @@ from assay.running.config import ConfigFile
 from assay.scoring.gate_examples import EXAMPLES as GATE_EXAMPLES
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
+from assay.services.documents import DOCUMENTS
 from assay.views import telemetry
 from assay.views.event_schema import MEANINGS, SCHEMA
 from conftest import ROOT
@@ -210,7 +210,7 @@ def test_every_event_and_every_attribute_is_described() -> None:
     assert kinds == set(MEANINGS)
     assert kinds <= headings("events.md")
     from assay.api.grading import grade, score
-    from assay.pipeline.payload import payload
+    from assay.services.payload import payload
 
     made = payload(grade(score(run("rag"))))
     sent = [*telemetry.events(made), telemetry.refusal("r-1", "SCO-011", "malformed")]

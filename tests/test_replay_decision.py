@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 
-from assay.archive import replay
-from assay.archive.grades import NO_BASIS, Basis, basis_of, drafts_of, settled, trace
-from assay.archive.replay import Remaker
 from assay.canon import canonical
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
-from assay.services.replay import replay_decision
+from assay.services import replay
+from assay.services.grading import Grader
+from assay.services.replay import Remaker, replay_decision
+from assay.services.stored_grades import NO_BASIS, Basis, basis_of, drafts_of, settled, trace
 from assay.store.drafts import Item, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
 from documents import FAMILIES, POLICY, run, scorecard

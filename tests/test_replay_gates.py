@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from assay.archive import replay_gates
 from assay.errors import InputError
 from assay.families.tools import checks
 from assay.library import shelf
+from assay.services import replay_gates
 from assay.store.drafts import Item, Link, draft
 from assay.store.ledger import open_ledger
 from examples import CAMPAIGN

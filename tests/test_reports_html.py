@@ -18,7 +18,7 @@ import pytest
 from assay.canon import number_text
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
+from assay.services.grading import Grader
 from assay.views import html as page_module
 from assay.views.charts import grades, steps
 from assay.views.html import render as rendered

@@ -19,12 +19,12 @@ from assay.errors import InputError, UsageError
 from assay.files.json_files import Document
 from assay.files.trec_files import read_qrels, read_run
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.records.reading import read_run as read_evidence
 from assay.scoring.metrics import retrieval
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.passages import RETRIEVAL
 from assay.scoring.metrics.retrieval import DEFAULT_METRICS, METRIC_NAMES, evaluate, metric, ranking
+from assay.services.grading import Grader
 from documents import run
 
 if TYPE_CHECKING:

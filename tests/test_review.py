@@ -12,7 +12,7 @@ import assay as product
 from assay.errors import AssayError
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
+from assay.services.grading import Grader
 from assay.views.documents import encode
 from conftest import ROOT
 from documents import run, scorecard

@@ -18,9 +18,9 @@ from assay.judging.items import JudgedItem
 from assay.judging.rubric_task import questions_of
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.scoring.gates import GATES
 from assay.scoring.rubric import Rubric, load_rubric
+from assay.services.grading import Grader
 from documents import run
 from examples import share
 

@@ -12,11 +12,11 @@ from assay.canon import encode
 from assay.errors import EvidenceError
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
-from assay.pipeline.given_grades import grades_of
-from assay.pipeline.grading import Grader
 from assay.records.evidence import Run
 from assay.records.reading import read_run
 from assay.records.schemas import schema_faults
+from assay.services.given_grades import grades_of
+from assay.services.grading import Grader
 from assay.views.schemas import SCHEMAS
 
 RUN = {

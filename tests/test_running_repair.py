@@ -19,12 +19,12 @@ from assay.errors import InputError
 from assay.families.repair.repair import lacking, repair_of
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.records.reading import read_run
 from assay.running.compatibility import PreparedSample, prepare
 from assay.running.dataset import read_dataset
 from assay.running.workflow import Repository, make_workflow, read_workflow
 from assay.sandbox.isolation import available
+from assay.services.grading import Grader
 from commands import Running
 from conftest import ROOT
 from documents import run as a_run

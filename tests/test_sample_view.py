@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
-from assay.archive import sample_view
-from assay.archive.compared import ComparedWith, compared_with, evaluations_of
-from assay.archive.evaluations import StoredEvaluation, find_evaluation
-from assay.archive.sample_view import SampleView, view_samples
-from assay.archive.sides import baseline_draft
+from assay.services import samples
+from assay.services.evaluations import StoredEvaluation, find_evaluation
+from assay.services.samples import (
+    ComparedWith,
+    SampleView,
+    compared_with,
+    evaluations_of,
+    view_samples,
+)
+from assay.services.stored_sides import baseline_draft
 from assay.store.ledger import Ledger
 from assay.views.sample_query import SampleQuery
 from serving import Api, runs, serving
@@ -93,7 +98,7 @@ def test_a_view_counts_what_differs_from_the_baseline(
     assert (len(found.rows), found.chosen[0].question) == (4, ""), "no text was needed"
     searched = view(api, second, SampleQuery(q="ship AT"))
     assert [(row.sample, row.question) for row in searched.chosen] == [("s-3", "Ship at 9")]
-    monkeypatch.setattr(sample_view, "ALWAYS_COMPARED", 3)
+    monkeypatch.setattr(samples, "ALWAYS_COMPARED", 3)
     assert view(api, second, SampleQuery()).baseline is None
     assert view(api, second, SampleQuery(sort="change")).chosen[0].sample == "s-2"
 

@@ -22,10 +22,10 @@ from assay.errors import AssayError, EvidenceError
 from assay.files.json_files import Document, parse_json
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.records.grade import GRADING_SYSTEM, LETTERS
 from assay.records.scorecard import SCORING_SYSTEM
 from assay.scoring.gates import GATES, REQUIRED
+from assay.services.grading import Grader
 from assay.views.documents import encode, plain
 from documents import FAMILIES, run, scorecard
 from examples import share

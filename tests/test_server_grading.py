@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.server.grading import make
+from assay.services.grading import Grader
 from documents import FAMILIES, run
 
 GRADER = Grader(Shelf(), policy="workflow@1", profile=None, rubric=None)

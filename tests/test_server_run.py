@@ -15,10 +15,10 @@ import jsonschema_rs
 import pytest
 
 import assay.views.event_schema as published
-from assay.archive.release_settings import ReleaseSettings
 from assay.cli.main import run as command
 from assay.running.catalogue import Ambiguous, Offered
 from assay.server import child as workflow_process
+from assay.services.release_settings import ReleaseSettings
 from assay.store import executions as stored
 from assay.store import jobs, queue
 from assay.store.events import RunUpdate

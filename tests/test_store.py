@@ -22,14 +22,14 @@ import pytest
 from sqlalchemy import BigInteger, event, text
 from sqlalchemy.exc import DBAPIError
 
-from assay.archive.grades import basis_of, drafts_of, settled, trace
-from assay.archive.replay import replay
 from assay.canon import canonical, digest
 from assay.errors import AssayError, InputError, UsageError
 from assay.files.json_files import Document
 from assay.judging.card import make_card
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
+from assay.services.grading import Grader
+from assay.services.replay import replay
+from assay.services.stored_grades import basis_of, drafts_of, settled, trace
 from assay.store import migrating, raw_rows, serving
 from assay.store import tables as t
 from assay.store import verify as verifying

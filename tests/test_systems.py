@@ -29,8 +29,8 @@ from assay.files.json_files import Document
 from assay.library import lints
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.release.policy import make_release_rules
+from assay.services.grading import Grader
 from assay.views import events
 from documents import run, scorecard
 from sides import cards, drawn, write

@@ -13,7 +13,7 @@ from assay.families.batch.spark_engine import SparkEngine
 from assay.families.batch.spark_session import SparkSource
 from assay.families.batch.task import graded_view
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import DEFAULT_POLICY
+from assay.services.grading import DEFAULT_POLICY
 
 ENGINES = ("duckdb", "spark")
 

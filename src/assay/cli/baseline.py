@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any
 
-from assay.archive.named_baselines import FoundBaseline, as_stored, find_named
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, store_option
 from assay.cli.gate_sides import read_side, warn_of_age
@@ -20,15 +19,16 @@ from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
 from assay.release.baseline import StoredBaseline, find, store
 from assay.release.policy import make_release_rules
+from assay.services.named_baselines import FoundBaseline, as_stored, find_named
 from assay.views.documents import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.archive.sides import SideReader
-    from assay.archive.store import Store
-    from assay.pipeline.grading import Graded
     from assay.release.attestation import Subject
+    from assay.services.grading import Graded
+    from assay.services.stored_sides import SideReader
+    from assay.services.storing import Store
     from assay.store.baselines import KeptBaseline
 
 LOOK = "also look in a ledger, if the folder has no such baseline"
@@ -88,7 +88,7 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
 
     choice, kept = choice_of(options), None
     if ledger is not None:
-        from assay.archive.sides import SideReader
+        from assay.services.stored_sides import SideReader
 
         choice = choice.dated()
         kept = SideReader(ledger, choice)
@@ -136,7 +136,7 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
 
 def _put(options: Options, now: datetime, sides: SideReader) -> None:
     """Also store a baseline of that name in the ledger, in the API's form."""
-    from assay.archive.sides import baseline_draft, baseline_record, replacing
+    from assay.services.stored_sides import baseline_draft, baseline_record, replacing
 
     if sides.kept[0].bare:
         raise InputError(
@@ -192,7 +192,7 @@ def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseli
         now=now,
     )
     if ledger is not None:
-        from assay.archive.records import exam_baseline_drafts
+        from assay.services.drafts import exam_baseline_drafts
 
         ledger.put(exam_baseline_drafts(stored.record, tree))
     return stored

@@ -26,11 +26,11 @@ from assay.views.text import fact_lines
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from assay.archive.sides import SideReader
-    from assay.archive.store import Store
-    from assay.pipeline.grading import Grader
     from assay.records.decision import ComparisonRecord, SampleOverlap
     from assay.release.sides import Side
+    from assay.services.grading import Grader
+    from assay.services.stored_sides import SideReader
+    from assay.services.storing import Store
 
 DIFF_SCHEMA = "assay.baseline-diff/1"
 
@@ -47,7 +47,7 @@ def diff(options: Options) -> int:
 def _compared(options: Options, ledger: Store | None) -> dict[str, Any]:
     kept = None
     if ledger is not None:
-        from assay.archive.sides import SideReader
+        from assay.services.stored_sides import SideReader
 
         kept = SideReader(ledger)
     grader = choice_of(options).grader()

@@ -314,7 +314,7 @@ def _evaluations(given: Mapping[str, str]) -> list[str]:
         return []
     try:
         with open_for(url, read_only=True) as ledger:
-            from assay.archive.evaluations import evaluation_names
+            from assay.services.evaluations import evaluation_names
 
             names = evaluation_names(ledger, project=given.get("project") or "default")
     except Exception:  # a ledger of another version, a locked one, a broken one

@@ -37,10 +37,10 @@ from assay.files.json_files import read_documents, read_json
 from assay.installing import install_hint
 from assay.judging.card import read_card
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Graded, Grader
 from assay.records.summary import SummaryBlock
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
+from assay.services.grading import Graded, Grader
 from assay.views.documents import JsonDocument, plain, pretty
 from assay.views.grade_line import as_line, surprises
 from assay.views.html import render

@@ -29,12 +29,12 @@ from assay.judging.client import Client
 from assay.judging.config import load_judge
 from assay.judging.journal import Journal
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
-from assay.pipeline.importing import import_runs, totals
 from assay.records.decision import Decision
 from assay.records.judge_card import CardAdmission, JudgeCard
 from assay.release.policy import make_release_rules
 from assay.services.compare import compare
+from assay.services.grading import Grader
+from assay.services.importing import import_runs, totals
 from assay.views.decision import outcome_word, rule_word
 from assay.views.documents import plain
 from assay.views.grade_line import as_line

@@ -19,7 +19,6 @@ from assay.families.repair.repair import lacking
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Graded, Grader
 from assay.records.evidence import Run, Workflow
 from assay.records.grade import Grade
 from assay.running.compatibility import prepare
@@ -28,6 +27,7 @@ from assay.running.journal import Header, RunJournal
 from assay.running.post_run import after_of
 from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import read_workflow
+from assay.services.grading import Graded, Grader
 from assay.views.documents import plain, pretty
 
 HEADS = ("issue", "applies", "fail-to-pass", "pass-to-pass", "sandbox", "grade", "why")

@@ -28,14 +28,14 @@ from assay.views.documents import pretty
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.archive.evaluation_choice import ToolProfile
-    from assay.archive.sides import SideReader
-    from assay.archive.store import Store
     from assay.cli.gate_named import Decided
-    from assay.pipeline.choice import Choice
-    from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
+    from assay.services.choice import Choice
     from assay.services.compare import Asked, FreshRuns
+    from assay.services.evaluation_choice import ToolProfile
+    from assay.services.grading import Grader
+    from assay.services.stored_sides import SideReader
+    from assay.services.storing import Store
     from assay.views.decision_samples import Texts
 
 
@@ -260,8 +260,8 @@ def _decide_and_store(
     options: Options, rules: ReleaseRules, choice: Choice, store: Store
 ) -> Decided:
     """The decision, kept with the grades of both sides and their evidence."""
-    from assay.archive.sides import SideReader, decision_drafts
-    from assay.pipeline.sides import severe_of
+    from assay.services.sides import severe_of
+    from assay.services.stored_sides import SideReader, decision_drafts
 
     choice = choice.dated()
     sides = SideReader(store, choice, severe=severe_of(rules))

@@ -32,9 +32,9 @@ from assay.judging.journal import Journal
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from assay.archive.store import Store
     from assay.judging.budget import Usage
     from assay.judging.questions import Question
+    from assay.services.storing import Store
     from assay.store.drafts import Draft
 
 
@@ -311,7 +311,7 @@ def finish(
     .jsonl file. Exit 4 where something has no verdict.
     """
     if store is not None:
-        from assay.archive.records import judgement_draft
+        from assay.services.drafts import judgement_draft
 
         store.put([judgement_draft(document) if draft is None else draft])
     forms = {} if rows is None else {".jsonl": lambda _: opt.json_lines(rows())}

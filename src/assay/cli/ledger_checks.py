@@ -7,11 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from assay.archive.evaluation_checks import replay_evaluation, verify_ledger
-from assay.archive.evaluations import find_evaluation
-from assay.archive.grades import grade_of_run
-from assay.archive.own_profiles import shelf_with_own
-from assay.archive.replay import Replayed, replay
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, repeated
 from assay.cli.ledger import open_for
@@ -21,7 +16,11 @@ from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageErro
 from assay.families.exams.records import EXAM_GATE
 from assay.families.tools.records import SCHEMA_GATE
 from assay.library.shelf import Shelf
-from assay.services.replay import replay_decision
+from assay.services.evaluation_checks import replay_evaluation, verify_ledger
+from assay.services.evaluations import find_evaluation
+from assay.services.own_profiles import shelf_with_own
+from assay.services.replay import Replayed, replay, replay_decision
+from assay.services.stored_grades import grade_of_run
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 from assay.store.results import verb_of

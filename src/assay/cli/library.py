@@ -270,7 +270,7 @@ def _stated(shelf: Shelf, key: str) -> str:
 
 
 def _schema_of(options: Options) -> int:
-    from assay.pipeline.documents import DOCUMENTS
+    from assay.services.documents import DOCUMENTS
 
     if options.name not in DOCUMENTS:
         raise UsageError(

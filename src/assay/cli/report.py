@@ -16,19 +16,19 @@ from assay.errors import InputError, NotEnoughEvidence, UsageError, count, print
 from assay.families.batch.verbs import ENGINE, reading_engine, refuse_batch_options
 from assay.files.json_files import read_documents
 from assay.files.own_files import is_batch_output
-from assay.pipeline.given_grades import grades_of
 from assay.release.ranking import Place, candidates, contender, rank, shown
 from assay.release.summary import Summary
+from assay.services.given_grades import grades_of
 from assay.views.summary import summary_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from assay.archive.store import Result
-    from assay.pipeline.choice import Choice
-    from assay.pipeline.grading import Grader
     from assay.records.grade import Grade
     from assay.records.summary import SummaryBlock
+    from assay.services.choice import Choice
+    from assay.services.grading import Grader
+    from assay.services.storing import Result
 
 
 def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:

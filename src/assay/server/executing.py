@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from assay.archive.evaluating import run_groups
-from assay.archive.evaluation_builder import EvaluationBuilder
 from assay.canon import encode
 from assay.errors import AssayError, InputError
 from assay.records.evidence import Workflow
@@ -25,6 +23,7 @@ from assay.server.child import Ended, WorkflowProcess
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
 from assay.server.graded_by import check_rules, grader_of, own_profile, rules_digest
 from assay.server.state import Services
+from assay.services.evaluating import EvaluationBuilder, run_groups
 from assay.store import jobs
 from assay.store.drafts import Draft
 from assay.store.events import EXECUTING, QUEUED

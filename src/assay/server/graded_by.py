@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from assay.archive.evaluation_choice import OWN, EvaluationChoice, covers
 from assay.canon import digest
 from assay.errors import InputError, ShelfError
 from assay.files.json_files import Document
@@ -16,6 +15,7 @@ from assay.scoring.profile import load_profile
 from assay.server.grading import BasedGrader
 from assay.server.problems import Problem
 from assay.server.state import Services, check_name
+from assay.services.evaluation_choice import OWN, EvaluationChoice, covers
 
 _KINDS = {"profile": "profiles", "rubric": "rubrics", "policy": "policies"}
 

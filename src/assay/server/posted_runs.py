@@ -13,12 +13,12 @@ from starlette.responses import Response
 
 from assay.errors import AssayError, count
 from assay.files.json_files import Document
-from assay.pipeline.grading import Grader
 from assay.server import bodies
 from assay.server.auth import Principal
 from assay.server.grading import DraftedGrade, make
 from assay.server.problems import MAX_FAULTS, Problem, problem_of
 from assay.server.state import Services
+from assay.services.grading import Grader
 
 BRIEF = ("run_id", "grade", "passed", "weighted_score", "hard_gate_failures")
 """The fields of each grade in the answer to a stream of lines."""

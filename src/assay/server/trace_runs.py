@@ -12,7 +12,6 @@ import asyncio
 import time
 from typing import Any
 
-from assay.archive.grades import links_draft
 from assay.canon import encode
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
@@ -23,6 +22,7 @@ from assay.server.graded_by import grader_of
 from assay.server.grading import StoredGrade, make
 from assay.server.problems import Problem
 from assay.server.state import Services
+from assay.services.stored_grades import links_draft
 from assay.store import queue
 from assay.store import traces as stored
 from assay.store.database_errors import is_away

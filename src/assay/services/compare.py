@@ -13,14 +13,9 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from assay.archive.evaluation_choice import ToolProfile, refuse_other_scale
 from assay.errors import InputError, UsageError, count, few
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.given_grades import grades_of
-from assay.pipeline.grading import Grader
-from assay.pipeline.regraded import regraded_in, regraded_note
-from assay.pipeline.sides import Documents, severe_of
 from assay.records.decision import ContractChange, Decision
 from assay.records.evidence import Run
 from assay.records.scorecard import Scorecard
@@ -61,6 +56,11 @@ from assay.release.pairs import SLICES, group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import DEFAULT, FAMILY, ReleaseRules, eased, make_release_rules
 from assay.release.sides import Attempts, Side
+from assay.services.evaluation_choice import ToolProfile, refuse_other_scale
+from assay.services.given_grades import grades_of
+from assay.services.grading import Grader
+from assay.services.regraded import regraded_in, regraded_note
+from assay.services.sides import Documents, severe_of
 
 AS_GRADES = "the candidate comes without its runs, so what they were asked is not known"
 """Why a sample can't be compared if the baseline's run was asked something."""

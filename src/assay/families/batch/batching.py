@@ -35,9 +35,9 @@ from assay.families.batch.verification import (
 from assay.files.json_files import read_json
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import DEFAULT_POLICY
-from assay.pipeline.selection import WORKFLOW, select_profile, select_rubric
 from assay.scoring.profile import ScoringPlan, make_plan
+from assay.services.grading import DEFAULT_POLICY
+from assay.services.selection import WORKFLOW, select_profile, select_rubric
 
 _WORDS = ("run", "criterion", "gate", "verdict")
 """The columns that are not numbers."""

@@ -33,8 +33,6 @@ from assay.families.batch.summary import summarise, summarise_slices
 from assay.families.batch.targets import BatchTarget
 from assay.files.inputs import file_digest
 from assay.files.json_files import read_json
-from assay.pipeline.grading import Grader
-from assay.pipeline.sides import Rereadable, severe_of
 from assay.records.decision import Decision
 from assay.records.summary import SummaryBlock
 from assay.registry import near_miss
@@ -52,6 +50,8 @@ from assay.release.sides import (
     Stratum,
 )
 from assay.services.compare import Asked, FreshRuns, compare
+from assay.services.grading import Grader
+from assay.services.sides import Rereadable, severe_of
 
 COMPARED = (DATASET_VERSION, JUDGE)
 """The kept columns that must have the same values on both sides, if the baseline kept them."""

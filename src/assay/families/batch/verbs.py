@@ -37,7 +37,6 @@ from assay.families.batch.targets import BatchTarget
 from assay.files.inputs import no_such_file
 from assay.files.own_files import is_batch_output
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import DEFAULT_POLICY, Grader
 from assay.records.decision import Decision
 from assay.registry import is_path, near_miss
 from assay.release.attestation import Subject
@@ -46,6 +45,7 @@ from assay.release.pass_rate import BarResult
 from assay.release.policy import ReleaseRules
 from assay.scoring.profile import ScoringPlan
 from assay.services.compare import Asked
+from assay.services.grading import DEFAULT_POLICY, Grader
 from assay.views.text import fact_lines
 
 if TYPE_CHECKING:

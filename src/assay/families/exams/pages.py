@@ -13,8 +13,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay import exact
-from assay.archive.compared import NamedBaseline, read_named_baseline
-from assay.archive.records import EXAM_EVIDENCE_SCHEMA
 from assay.canon import number_text
 from assay.errors import AssayError
 from assay.families.exams import views
@@ -49,6 +47,8 @@ from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, RecordList, Text, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
+from assay.services.drafts import EXAM_EVIDENCE_SCHEMA
+from assay.services.samples import NamedBaseline, read_named_baseline
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Field, Table
 from assay.views.charts import Chart

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from assay.archive.named_baselines import find_named
 from assay.cli import options as opt
 from assay.cli.frame import (
     STORE,
@@ -73,13 +72,14 @@ from assay.files.yaml_files import is_yaml_name
 from assay.records.systems import Systems
 from assay.registry import is_path
 from assay.release.baseline import changed
+from assay.services.named_baselines import find_named
 from assay.views import junit
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from assay.archive.store import Store
+    from assay.services.storing import Store
 
 
 TIMEOUT_S = 30.0
@@ -218,7 +218,7 @@ def _graded(options: Options, store: Store | None) -> int:
         ),
     )
     if store is not None:
-        from assay.archive.records import exam_drafts
+        from assay.services.drafts import exam_drafts
 
         store.put(exam_drafts(result, exam, answers.by_item.values()))
     forms = {
@@ -440,7 +440,7 @@ def _gate(options: Options, store: Store | None) -> int:
     if CAPSTONE not in exams:
         verdict = unchecked(verdict)
     if store is not None:
-        from assay.archive.records import exam_gate_drafts
+        from assay.services.drafts import exam_gate_drafts
 
         store.put(
             exam_gate_drafts(

@@ -11,8 +11,6 @@ from urllib.parse import quote, unquote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.archive.compared import newest_evaluations
-from assay.archive.evaluations import StoredEvaluation
 from assay.errors import AssayError, ShelfError, UsageError
 from assay.families.judges.label_views import (
     DRAWN,
@@ -56,6 +54,8 @@ from assay.server.pages.login import local
 from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem, problem_of
 from assay.server.state import SERVICES, Services, check_name
+from assay.services.evaluations import StoredEvaluation
+from assay.services.samples import newest_evaluations
 from assay.store.drafts import Item, digest_bytes
 from assay.store.results import stored_of
 from assay.views.blocks import Column, Empty, Field, Note, Paragraph, Part, Table

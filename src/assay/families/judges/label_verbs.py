@@ -9,7 +9,6 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from assay.archive.evaluations import need_evaluation
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import Command, Options, arg, flag, repeated
@@ -36,6 +35,7 @@ from assay.families.judges.labelling import (
 from assay.families.judges.records import DRAWS, Rater
 from assay.families.judges.verbs import read_judgements
 from assay.running.config_trust import rules
+from assay.services.evaluations import need_evaluation
 from assay.store.ledger import Ledger
 from assay.views.blocks import Section
 

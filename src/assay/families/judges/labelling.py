@@ -19,13 +19,6 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct, ValidationError, structs, to_builtins
 
-from assay.archive.evaluations import (
-    LATEST,
-    StoredEvaluation,
-    check_name,
-    read_evaluation,
-    stored_items,
-)
 from assay.canon import digest
 from assay.errors import (
     AssayError,
@@ -73,6 +66,13 @@ from assay.records.evidence import Source
 from assay.records.summary import ValueInterval, value_interval
 from assay.records.typed import convert
 from assay.registry import near_miss
+from assay.services.evaluations import (
+    LATEST,
+    StoredEvaluation,
+    check_name,
+    read_evaluation,
+    stored_items,
+)
 from assay.stats.agreement import Level, agreement, krippendorff_alpha
 from assay.stats.kappa import cohen_kappa, count_pairs, weighted_kappa
 from assay.stats.pairwise import half_wilson

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.archive.compared import newest_evaluations
 from assay.canon import time_of
 from assay.errors import AssayError
 from assay.families.judges import charts
@@ -45,6 +44,7 @@ from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, RecordList, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
+from assay.services.samples import newest_evaluations
 from assay.store.drafts import Item
 from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, section
 from assay.views.charts import Chart, trends

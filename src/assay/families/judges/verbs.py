@@ -91,12 +91,12 @@ from assay.stats.agreement import krippendorff_alpha
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from assay.archive.store import Result, Store
     from assay.families.judges.labelling import LabelledRows
     from assay.judging.budget import Usage
     from assay.judging.client import Client
     from assay.judging.config import JudgeSpec
     from assay.scoring.rubric import Rubric
+    from assay.services.storing import Result, Store
 
 
 MAX_LINES = 40
@@ -582,7 +582,7 @@ def _card(options: Options, store: Store | None) -> int:
         },
     }
     if store is not None:
-        from assay.archive.records import card_drafts
+        from assay.services.drafts import card_drafts
 
         store.put(card_drafts(document, audit=audited, calibration=calibration))
     may = "may gate" if admission.may_gate else "may not gate"

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from assay.archive.workflows import WorkflowState
 from assay.errors import count
 from assay.families.exams.records import EXAM_GATE
 from assay.families.judges.pages import current_cards, policies
@@ -20,6 +19,7 @@ from assay.judging.card import admit
 from assay.records.decision import DECISION_SCHEMA
 from assay.records.evaluation import Evaluation
 from assay.server.state import Services
+from assay.services.workflows import WorkflowState
 from assay.store import jobs, recent
 from assay.views.blocks import Paragraph, Part, Sentences
 from assay.views.decision import decided as decided_as

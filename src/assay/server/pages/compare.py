@@ -17,9 +17,6 @@ import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.archive.compared import newest_evaluations
-from assay.archive.samples import with_texts
-from assay.archive.sides import decision_drafts
 from assay.errors import AssayError, InputError
 from assay.records.decision import read_decision
 from assay.release.policy import ReleasePolicy
@@ -42,6 +39,8 @@ from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.routes.decisions import store_last
 from assay.server.state import SERVICES, Services
+from assay.services.samples import newest_evaluations, with_texts
+from assay.services.stored_sides import decision_drafts
 from assay.store.baselines import list_baselines
 from assay.store.drafts import Draft
 from assay.views.blocks import (

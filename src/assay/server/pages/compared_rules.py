@@ -7,11 +7,11 @@ from __future__ import annotations
 import shlex
 from typing import NamedTuple
 
-from assay.archive.evaluation_choice import EvaluationChoice
 from assay.errors import AssayError
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server.graded_by import with_additions
 from assay.server.state import Services, check_name
+from assay.services.evaluation_choice import EvaluationChoice
 from assay.services.stored_compare import ReleaseSide, choose_for
 
 _BARS = {

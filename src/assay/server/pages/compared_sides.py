@@ -7,20 +7,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from assay.archive.compared import baseline_runs
-from assay.archive.evaluations import evaluation_label, first_grade
-from assay.archive.samples import run_rows, sample_rows
-from assay.archive.sides import Take
 from assay.errors import InputError, NotEnoughEvidence
-from assay.pipeline.regraded import regraded
-from assay.pipeline.sample_texts import read_texts
-from assay.pipeline.sides import Documents
 from assay.server import lookup
 from assay.server.graded_by import grader_by
 from assay.server.pages.compared_rules import choice_for, rules_for
 from assay.server.problems import Problem
 from assay.server.state import Services
+from assay.services.evaluations import evaluation_label, first_grade
+from assay.services.regraded import regraded
+from assay.services.sample_texts import read_texts
+from assay.services.samples import baseline_runs, run_rows, sample_rows
+from assay.services.sides import Documents
 from assay.services.stored_compare import DecidedSides, ReleaseSide, decide_stored
+from assay.services.stored_sides import Take
 from assay.store.baselines import find_baseline
 from assay.store.listing import grades_of
 from assay.views.compare import Version

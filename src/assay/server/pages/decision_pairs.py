@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay import exact
-from assay.archive.sides import DecisionEvidence
 from assay.records.decision import Decision
 from assay.server.state import Services
+from assay.services.stored_sides import DecisionEvidence
 from assay.store.listing import grades_of
 from assay.views.charts.decisions import ScorePair
 from assay.views.decision_samples import (

@@ -13,9 +13,6 @@ import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.archive.compared import evaluation_of_runs
-from assay.archive.evaluations import StoredEvaluation, evaluation_label, list_evaluations
-from assay.archive.sides import DecisionEvidence, evidence_of_decision
 from assay.families.exams.records import EXAM_GATE
 from assay.families.tools.records import SCHEMA_GATE, ToolGate
 from assay.families.tools.views import first_reason, gate_outcome, gate_title
@@ -29,6 +26,9 @@ from assay.server.pages.layout import block, page
 from assay.server.pages.paging import Cursor, RecordList, Text, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
+from assay.services.evaluations import StoredEvaluation, evaluation_label, list_evaluations
+from assay.services.samples import evaluation_of_runs
+from assay.services.stored_sides import DecisionEvidence, evidence_of_decision
 from assay.store.drafts import Item
 from assay.store.recent import SIDES, SideWorkflows, sides_of
 from assay.views.blocks import (

@@ -7,10 +7,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.archive.evaluations import LATEST, StoredEvaluation
-from assay.archive.sample_view import SampleView, policies_of, view_samples
-from assay.archive.samples import with_texts
-from assay.archive.sides import evidence_of_decision
 from assay.errors import count
 from assay.families.judges.labelling import labels_of_evaluation
 from assay.server import lookup
@@ -21,6 +17,9 @@ from assay.server.pages.layout import page
 from assay.server.pages.routing import PageRoute
 from assay.server.routing import reads
 from assay.server.state import SERVICES, Services
+from assay.services.evaluations import LATEST, StoredEvaluation
+from assay.services.samples import SampleView, policies_of, view_samples, with_texts
+from assay.services.stored_sides import evidence_of_decision
 from assay.views.evaluation_page import (
     Reference,
     evaluation_figures,

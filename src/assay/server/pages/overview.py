@@ -12,13 +12,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from assay.archive.evaluations import StoredEvaluation, read_evaluation
-from assay.archive.samples import sample_rows
-from assay.archive.workflows import (
-    WorkflowState,
-    listed_workflows,
-    workflow_states,
-)
 from assay.errors import count
 from assay.server import lookup
 from assay.server.auth import READ, Principal
@@ -29,6 +22,9 @@ from assay.server.pages.routing import PageRoute
 from assay.server.pages.running import running_section
 from assay.server.pages.runs import POST
 from assay.server.state import SERVICES, Services
+from assay.services.evaluations import StoredEvaluation, read_evaluation
+from assay.services.samples import sample_rows
+from assay.services.workflows import WorkflowState, listed_workflows, workflow_states
 from assay.stats.intervals import wilson
 from assay.store import recent
 from assay.store.listing import GradeOf, grades_of

@@ -10,7 +10,6 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.archive.replay import replay
 from assay.errors import AssayError, count
 from assay.families.judges.label_pages import people_table
 from assay.families.judges.labelling import labels_of_run
@@ -32,6 +31,7 @@ from assay.server.pages.sample_context import (
 )
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
+from assay.services.replay import replay
 from assay.store import events
 from assay.store.drafts import Item
 from assay.store.facets import key

@@ -9,15 +9,12 @@ from typing import NamedTuple
 
 from fastapi import Request
 
-from assay.archive.compared import evaluations_of
-from assay.archive.evaluations import StoredEvaluation, find_evaluation
-from assay.archive.sample_versions import other_versions
-from assay.archive.sample_view import view_samples
-from assay.archive.samples import sample_rows
 from assay.records.evidence import Run
 from assay.server.lookup import RunWithGrades, run_with_grades
 from assay.server.routing import reads
 from assay.server.state import Services
+from assay.services.evaluations import StoredEvaluation, find_evaluation
+from assay.services.samples import evaluations_of, other_versions, sample_rows, view_samples
 from assay.views.blocks import Note, Part, Section
 from assay.views.pieces import address
 from assay.views.sample import LONGEST, OtherAnswer, Walk, repeats, versions

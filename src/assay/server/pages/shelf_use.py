@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.archive.workflows import LOOKED_AT, evaluations_graded_by
 from assay.library.lock import BUILTIN
 from assay.library.shelf import ShelfFile
 from assay.records.evaluation import Evaluation
 from assay.scoring.gates import REQUIRED
 from assay.scoring.profile import Profile
 from assay.server.state import Services
+from assay.services.workflows import LOOKED_AT, evaluations_graded_by
 from assay.store.recent import GradedBy
 from assay.views.blocks import Column, Section, Table, section
 from assay.views.evaluations import versioned

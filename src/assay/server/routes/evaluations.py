@@ -13,9 +13,6 @@ from msgspec import UNSET
 from msgspec.structs import asdict
 from starlette.responses import Response
 
-from assay.archive.evaluating import MadeEvaluation, evaluate_runs, run_groups
-from assay.archive.evaluation_builder import EvaluationBuilder
-from assay.archive.evaluations import check_name, read_evaluation
 from assay.files.json_files import Document
 from assay.scoring.profile import load_profile
 from assay.server import bodies, lookup, openapi
@@ -26,6 +23,8 @@ from assay.server.requests import EvaluationRequest
 from assay.server.routes.decisions import read_evidence, store_last
 from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
+from assay.services.evaluating import EvaluationBuilder, MadeEvaluation, evaluate_runs, run_groups
+from assay.services.evaluations import check_name, read_evaluation
 from assay.store.drafts import Draft, Item
 
 router = APIRouter(

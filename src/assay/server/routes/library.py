@@ -14,12 +14,12 @@ from starlette.responses import Response
 
 from assay.errors import InputError, ShelfError
 from assay.files.json_files import read_json
-from assay.pipeline.documents import DOCUMENTS
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, Principal
 from assay.server.problems import Problem
 from assay.server.routing import Route
 from assay.server.state import SERVICES, Services, check_name, on_shelf
+from assay.services.documents import DOCUMENTS
 from assay.store.names import seen
 
 router = APIRouter(route_class=Route, prefix="/api/v1", tags=["library"], responses=openapi.EVERY)

@@ -10,7 +10,6 @@ from fastapi import APIRouter, Path, Query, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from assay.archive.records import exam_drafts
 from assay.families.exams.answers import collect
 from assay.families.exams.document import exam_result, pass_line
 from assay.families.exams.exam import make_exam
@@ -25,6 +24,7 @@ from assay.server.requests import ExamRequest, ForgetRequest
 from assay.server.routes.runs import POSTING, chosen
 from assay.server.routing import Route
 from assay.server.state import SERVICES, Services, check_name
+from assay.services.drafts import exam_drafts
 from assay.store.drafts import Draft, draft
 
 router = APIRouter(route_class=Route, prefix="/api/v1", tags=["records"], responses=openapi.EVERY)

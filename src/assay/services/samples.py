@@ -1,29 +1,135 @@
-"""What an evaluation is compared with by default: the named baseline of its workflow and dataset;
-without one, an earlier evaluation (see `earlier_evaluation`).
+"""The samples of a stored evaluation as rows.
+
+Records never change under their digests, so the rows of recently viewed evaluations are cached:
+paging, filtering and searching read the same ones again. Forgetting a record invalidates them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from hashlib import sha256
 from itertools import islice
+from threading import Lock
 from typing import Any, NamedTuple
 
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
-from assay.archive.evaluations import StoredEvaluation, brief_evaluations, read_evaluation
 from assay.errors import AssayError
-from assay.records.evaluation import EvaluatedRun, VersionedName
+from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
+from assay.services.evaluations import StoredEvaluation, brief_evaluations, read_evaluation
+from assay.services.stored_grades import own_run
 from assay.store import recent
+from assay.store.drafts import Item
 from assay.store.facets import key
 from assay.store.ledger import Ledger
-from assay.store.listing import PassCount, grades_of, sample_counts
+from assay.store.listing import PassCount, evaluated_samples, evidence_of, grades_of, sample_counts
+from assay.views.sample_query import Baseline, SampleQuery, missing_samples, select_samples
+from assay.views.samples import (
+    SampleEvidence,
+    SampleRow,
+    SampleRun,
+    fold_samples,
+    sample_evidence,
+    sample_grade,
+    sample_name,
+    with_evidence,
+)
+
+_RUNS_AT_ONCE = 100  # a run may be megabytes
+_REMEMBERED = 60_000
+"""How many rows are cached; each 500 characters of text count as another row."""
+_rows: OrderedDict[tuple[str, ...], tuple[list[SampleRow], int]] = OrderedDict()
+_turn = Lock()
+
+
+def sample_rows(
+    ledger: Ledger, stored: StoredEvaluation, *, project: str, texts: bool = True
+) -> list[SampleRow]:
+    """Every sample of an evaluation, in its order, with its repeats folded into it. A run that was
+    forgotten keeps its grade and has no texts. Without `texts` only grades are read, which is
+    enough to count and to sort; `with_texts` adds those of the rows that are shown.
+    """
+    runs = stored.evaluation.runs
+    if not texts:
+        return run_rows(ledger, runs, project=project)
+    key = (*_key(ledger, runs, project), "texts")
+    known = _recall(key)
+    if known is None:
+        rows = run_rows(ledger, runs, project=project)
+        known = _remember(key, with_texts(ledger, rows, project=project))
+    return known
+
+
+def run_rows(ledger: Ledger, runs: Sequence[EvaluatedRun], *, project: str) -> list[SampleRow]:
+    """The samples of any runs, without texts."""
+    key = _key(ledger, runs, project)
+    known = _recall(key)
+    if known is None:
+        made = fold_samples((run, None) for run in _graded(ledger, runs, project))
+        known = _remember(key, made)
+    return known
+
+
+def _key(ledger: Ledger, runs: Sequence[EvaluatedRun], project: str) -> tuple[str, ...]:
+    """All that rows depend on: the ledger, the runs with their grades, and how much was
+    forgotten.
+    """
+    of = sha256("".join(f"{run.run_id}\0{run.digest}{run.grade}\0" for run in runs).encode())
+    forgotten = ledger.count("tombstone", project=project).n
+    return ledger.database.where, project, of.hexdigest(), str(forgotten)
+
+
+def _recall(key: tuple[str, ...]) -> list[SampleRow] | None:
+    with _turn:
+        known = _rows.get(key)
+        if known is None:
+            return None
+        _rows.move_to_end(key)
+        return [*known[0]]
+
+
+def _remember(key: tuple[str, ...], rows: list[SampleRow]) -> list[SampleRow]:
+    texts = sum(len(row.question) + len(row.answer) + len(row.expected) for row in rows)
+    with _turn:
+        _rows[key] = rows, len(rows) + texts // 500
+        while sum(size for _, size in _rows.values()) > _REMEMBERED:
+            _rows.popitem(last=False)
+    return [*rows]
+
+
+def with_texts(ledger: Ledger, rows: Sequence[SampleRow], *, project: str) -> list[SampleRow]:
+    """The rows with what was asked, answered and expected in the worst run of each."""
+    worst = (row.worst.digest for row in rows)
+    bodies = map(_body, ledger.in_order(worst, project=project, at_once=_RUNS_AT_ONCE))
+    return [
+        with_evidence(row, None if body is None else sample_evidence(body))
+        for row, body in zip(rows, bodies, strict=True)
+    ]
+
+
+def _graded(ledger: Ledger, runs: Sequence[EvaluatedRun], project: str) -> Iterator[SampleRun]:
+    grades = ledger.in_order((run.grade for run in runs), project=project)
+    for run, body in zip(runs, map(_body, grades), strict=True):
+        if body is not None:
+            yield SampleRun(run.run_id, run.digest, sample_grade(body))
+        else:  # without a grade, only the run itself names its sample
+            own = _body(ledger.get(run.digest, project=project))
+            name = "" if own is None else sample_name(own)
+            gone = run.grade is not None
+            yield SampleRun(run.run_id, run.digest, sample=name, forgotten=gone)
+
+
+def _body(item: Item | None) -> bytes | None:
+    return None if item is None or item.body is None else item.checked()
+
 
 EARLIER = 10
 """How many earlier evaluations of a workflow are candidates for the comparison."""
 PAIRED = 50_000
 """Evaluations of up to this many runs are always compared sample by sample."""
-_REMEMBERED = 500
+_KEPT_COMPARED = 500
 _LOOKED_AT = 50
 """How many baselines are examined, newest first; their records are large."""
 _AT_ONCE = 10
@@ -197,7 +303,7 @@ def shared_samples(
     key = (ledger.where, project, newest.digest, baseline.digest, forgotten)
     shared = _shared.get(key)
     if shared is None:
-        if len(_shared) >= _REMEMBERED:
+        if len(_shared) >= _KEPT_COMPARED:
             _shared.clear()
         shared = _shared[key] = _paired(ledger, newest, baseline, project)
     return shared
@@ -280,3 +386,136 @@ def evaluation_of_runs(
         ),
         None,
     )
+
+
+ALWAYS_COMPARED = 2_000
+"""Up to this many runs, differences from the baseline are counted on every page."""
+
+
+class SampleView(NamedTuple):
+    """Every sample of an evaluation, and those that a query shows in its order."""
+
+    rows: Sequence[SampleRow]
+    chosen: Sequence[SampleRow]
+    """They have texts only if the query needs the texts of all samples."""
+    compared: ComparedWith | None
+    baseline: Baseline | None
+    """None if nothing is compared; `incomparable` has the reason if `compared` has runs."""
+    incomparable: str = ""
+    missing: Sequence[SampleRow] = ()
+    """The baseline's rows of samples that only it has. If a large evaluation has at least as many
+    runs as the baseline, they are not looked for unless a query needs the baseline.
+    """
+
+
+def view_samples(
+    ledger: Ledger, stored: StoredEvaluation, query: SampleQuery, *, project: str
+) -> SampleView:
+    """The samples of an evaluation as a query shows them."""
+    rows = sample_rows(ledger, stored, project=project, texts=query.needs_texts)
+    compared = compared_with(ledger, stored, project=project)
+    baseline: Baseline | None = None
+    incomparable = ""
+    missing: Sequence[SampleRow] = ()
+    n = len(stored.evaluation.runs)
+    if compared is not None and (
+        n <= ALWAYS_COMPARED or query.needs_baseline or n < len(compared.runs)
+    ):
+        before = run_rows(ledger, compared.runs, project=project)
+        missing = missing_samples(rows, before)
+        ours, theirs = policies_of(rows), policies_of(before)
+        if ours == theirs:
+            baseline = {row.sample: row for row in before}
+        else:
+            incomparable = f"it was graded by {_named(theirs)}, this evaluation by {_named(ours)}"
+    chosen = select_samples(rows, query, baseline)
+    return SampleView(rows, chosen, compared, baseline, incomparable, missing)
+
+
+def policies_of(rows: Iterable[SampleRow]) -> list[str]:
+    """The policies that graded the rows: grades of two are not compared."""
+    return sorted({run.grade.policy or "" for row in rows for run in row.runs if run.grade})
+
+
+def _named(policies: Sequence[str]) -> str:
+    return " and ".join(policies) or "no policy"
+
+
+MOST = 6
+"""How many versions are shown."""
+LOOKED_AT = 20
+"""How many evaluations are searched, newest first."""
+RUNS = 50_000
+"""How many runs these evaluations may have together."""
+
+
+class SampleVersion(NamedTuple):
+    """The sample in another evaluation; of several repeats, the worst."""
+
+    evaluation: Evaluation
+    """Without its list of runs."""
+    seq: int
+    """The position of the evaluation in the ledger: a higher one is newer."""
+    run: SampleRun
+    evidence: SampleEvidence | None
+    """None if the run was forgotten."""
+    repeats: int
+
+
+def other_versions(
+    ledger: Ledger, *, project: str, workflow: str, dataset: str, sample: str, but: str = ""
+) -> list[SampleVersion]:
+    """The newest evaluations of a workflow on a dataset that have the sample, without the one of
+    the digest `but`. At most LOOKED_AT evaluations are searched.
+    """
+    evaluations = _evaluations(ledger, project, workflow, dataset, but)
+    places = evaluated_samples(ledger.database, project, list(evaluations), sample)
+    versions = []
+    for seq in sorted(places, reverse=True)[:MOST]:
+        runs = _runs(ledger, project, places[seq])
+        if runs:
+            worst, evidence = min(runs, key=lambda pair: (pair[0].passed, pair[0].score))
+            versions.append(SampleVersion(evaluations[seq], seq, worst, evidence, len(runs)))
+    return versions
+
+
+def _evaluations(
+    ledger: Ledger, project: str, workflow: str, dataset: str, but: str
+) -> dict[int, Evaluation]:
+    evaluations: dict[int, Evaluation] = {}
+    runs = 0
+    for stored in newest_evaluations(
+        ledger, project, LOOKED_AT, workflow=key(workflow), dataset=key(dataset)
+    ):
+        if stored.digest == but:
+            continue
+        runs += stored.evaluation.totals.n
+        if runs > RUNS:
+            break
+        evaluations[stored.seq] = stored.evaluation
+    return evaluations
+
+
+def _runs(
+    ledger: Ledger, project: str, digests: list[str]
+) -> list[tuple[SampleRun, SampleEvidence | None]]:
+    """The runs behind grades, or the runs themselves where they have no grade."""
+    items = ledger.get_many(digests, project=project)
+    behind = {
+        digest: own_run(ledger, items[digest], runs, project=project)
+        for digest, runs in evidence_of(ledger.database, project, digests).items()
+        if digest in items
+    }
+    runs = ledger.get_many(set(behind.values()), project=project)
+    sample_runs = []
+    for digest in digests:
+        item = items.get(digest)
+        run = runs.get(behind.get(digest, "")) or (item if item and item.kind == "run" else None)
+        if item is None or run is None:
+            continue
+        graded = item.kind == "grade" and item.body is not None
+        grade = sample_grade(item.checked()) if graded else None
+        evidence = None if run.body is None else sample_evidence(run.checked())
+        name = (evidence.run_id if evidence else None) or (grade.run_id if grade else None)
+        sample_runs.append((SampleRun(name or run.digest, run.digest, grade), evidence))
+    return sample_runs

@@ -12,23 +12,24 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.archive.grades import NO_BASIS, Basis, basis_of, settled
-from assay.archive.own_profiles import own_profile_draft
-from assay.archive.store import Store
 from assay.canon import time_text
 from assay.files.json_files import Document, Unread
-from assay.pipeline.choice import Choice
-from assay.pipeline.grading import Graded, Grader
-from assay.pipeline.sides import Documents, Seen, side_of
 from assay.records.decision import Decision
 from assay.release.baseline import BASELINE_SCHEMA, EvidenceAge
 from assay.release.sides import SevereKinds, Side
+from assay.services.choice import Choice
+from assay.services.grading import Graded, Grader
+from assay.services.own_profiles import own_profile_draft
+from assay.services.sides import Documents, Seen, side_of
+from assay.services.stored_grades import NO_BASIS, Basis, basis_of, settled
+from assay.services.storing import Store
 from assay.store.baselines import KeptBaseline, evidence_of_baseline, find_baseline
 from assay.store.drafts import EVIDENCE, Body, Draft, Link, draft, graded_drafts
 from assay.store.ledger import Ledger
 
 if TYPE_CHECKING:
-    from assay.archive.evaluation_choice import ToolProfile
+    from assay.services.evaluation_choice import ToolProfile
+
 
 Take = Callable[[list[Draft]], None]
 FRESH = ("fresh_candidate_of", "fresh_baseline_of")

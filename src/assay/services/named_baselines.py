@@ -16,8 +16,9 @@ from assay.release.baseline import StoredBaseline, find, moment_of, names, no_ba
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from assay.archive.store import Store
+    from assay.services.storing import Store
     from assay.store.baselines import KeptBaseline
+
 
 _SHORT = len("sha256:") + 12
 

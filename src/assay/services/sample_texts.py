@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from assay.files.json_files import Document
-from assay.pipeline.given_grades import grades_of
-from assay.pipeline.grading import Graded, Grader
-from assay.pipeline.sides import Documents
 from assay.records.grade import is_graded
+from assay.services.given_grades import grades_of
+from assay.services.grading import Graded, Grader
+from assay.services.sides import Documents
 from assay.views.decision_samples import SideName, TextCollector
 from assay.views.documents import names_of, plain
 from assay.views.samples import sample_evidence, sample_grade

@@ -16,22 +16,23 @@ from assay.files.yaml_files import locate
 from assay.grading.grade import grade as _grade
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
-from assay.pipeline.selection import (
-    WORKFLOW,
-    WorkflowPlan,
-    select_profile,
-    select_rubric,
-    shelf_name,
-)
 from assay.records.evidence import JudgeOn, Run, Workflow
 from assay.records.grade import Grade, Payload
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
 from assay.records.systems import scored_under
 from assay.registry import near_miss
+from assay.services.selection import (
+    WORKFLOW,
+    WorkflowPlan,
+    select_profile,
+    select_rubric,
+    shelf_name,
+)
 
 if TYPE_CHECKING:
     from assay.scoring.profile import Profile, ScoringPlan
+
 
 DEFAULT_POLICY = "workflow"
 
@@ -214,7 +215,7 @@ class Graded:
 
     def payload(self) -> Payload:
         """The result in the form of `assay.grades/1`."""
-        from assay.pipeline.payload import payload  # a line on a terminal explains nothing
+        from assay.services.payload import payload  # a line on a terminal explains nothing
 
         return payload(self.grade, self.run)
 

@@ -12,7 +12,7 @@ from msgspec import Struct, structs
 
 from assay.files.json_files import read_json
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
+from assay.services.grading import Grader
 
 if TYPE_CHECKING:
     from assay.scoring.profile import Profile

@@ -9,11 +9,11 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from assay.archive.evaluations import list_evaluations
 from assay.files.atomic import write_file
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.scoring.profile import load_profile, make_plan
+from assay.services.evaluations import list_evaluations
 from assay.store.drafts import Draft, Item, draft
 from assay.store.ledger import Ledger
 from assay.views.documents import pretty

@@ -11,7 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from assay.archive.compared import (
+from assay.errors import AssayError
+from assay.records.decision import DECISION_SCHEMA
+from assay.records.evaluation import Evaluation
+from assay.services.evaluations import StoredEvaluation, brief_evaluations
+from assay.services.samples import (
     EARLIER,
     NamedBaseline,
     earlier_evaluation,
@@ -19,10 +23,6 @@ from assay.archive.compared import (
     named_baselines,
     shared_samples,
 )
-from assay.archive.evaluations import StoredEvaluation, brief_evaluations
-from assay.errors import AssayError
-from assay.records.decision import DECISION_SCHEMA
-from assay.records.evaluation import Evaluation
 from assay.stats.rates import rate_difference
 from assay.store import recent
 from assay.store.ledger import Ledger

@@ -15,8 +15,6 @@ from msgspec import structs
 
 from assay.errors import Fault, InputError, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
-from assay.pipeline.given_grades import grades_of
-from assay.pipeline.grading import Graded, Grader
 from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import IMPORTED, Run, title_of
 from assay.release.contracts import contract_of_evidence
@@ -24,6 +22,8 @@ from assay.release.overlap import content_of
 from assay.release.policy import ReleaseRules
 from assay.release.sides import Evidence, SevereKinds, Side, SideBuilder
 from assay.release.summary import Summary
+from assay.services.given_grades import grades_of
+from assay.services.grading import Graded, Grader
 
 MAX_FAULTS = 20
 Documents = Callable[[], Iterable[Document | Unread]]

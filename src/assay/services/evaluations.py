@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _ID = re.compile(r"ev-[0-9a-f]{12}")
 _REFERENCE = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})(?:~([0-9]{1,4}))?")
@@ -54,9 +55,6 @@ def default_name(workflow: str, now: datetime) -> str:
     """
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", workflow)[:60].lstrip("._-") or "evaluation"
     return f"{plain}-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
-
-
-# --- in the ledger
 
 
 class StoredEvaluation(NamedTuple):

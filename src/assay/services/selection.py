@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from assay.scoring.profile import Profile, ProfileCriterion, ScoringPlan
     from assay.scoring.rubric import Rubric
 
+
 WORKFLOW = "the run's workflow"
 
 

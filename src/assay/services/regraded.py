@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from assay.pipeline.grading import Grader
+from assay.services.grading import Grader
 from assay.views.documents import plain
 
 _BY = ("profile", "rubric", "policy")

@@ -19,19 +19,20 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 from msgspec import structs
 
-from assay.archive.grades import basis_of
-from assay.archive.records import result_draft
 from assay.errors import AssayError, InputError, count
+from assay.services.drafts import result_draft
+from assay.services.stored_grades import basis_of
 from assay.store.drafts import Body, Draft, body_of, graded_drafts
 from assay.store.results import stored_of
 
 if TYPE_CHECKING:
-    from assay.archive.evaluation_builder import EvaluationBuilder
-    from assay.pipeline.choice import Choice
-    from assay.pipeline.grading import Graded
     from assay.records.evaluation import Evaluation
     from assay.records.grade import Payload
+    from assay.services.choice import Choice
+    from assay.services.evaluating import EvaluationBuilder
+    from assay.services.grading import Graded
     from assay.store.ledger import Ledger
+
 
 BATCH = 500
 """Groups of records stored in one transaction: enough to be fast, few enough that other writers
@@ -145,9 +146,6 @@ class Result:
         """Store the result with links to those of its records that are in the ledger."""
         there = stored_of(self.store.ledger.database, self.store.project, self._made_of)
         self.store.put([result_draft(document, self._verb, there)])
-
-
-# --- streams
 
 
 class StoredStream:

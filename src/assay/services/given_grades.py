@@ -10,10 +10,10 @@ from typing import Any
 from assay.errors import EvidenceError, Fault, InputError, count
 from assay.files.json_files import Document
 from assay.formulas import formula
-from assay.pipeline.grading import Graded, Grader, located
 from assay.records.grade import Grade, is_graded
 from assay.records.reading import read_scorecard
 from assay.records.scorecard import SCORECARD_SCHEMA
+from assay.services.grading import Graded, Grader, located
 
 
 def grades_of(document: Document, grader: Grader) -> Iterator[Graded]:

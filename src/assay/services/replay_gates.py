@@ -12,14 +12,6 @@ from msgspec import ValidationError, to_builtins
 from msgspec.structs import replace
 
 from assay import exact
-from assay.archive.records import (
-    EXAM_EVIDENCE_SCHEMA,
-    EXAM_ROLES,
-    SCHEMA_LISTS,
-    SCHEMA_SOURCE,
-    source_data,
-)
-from assay.archive.replay import on_shelf
 from assay.canon import canonical
 from assay.errors import InputError, NotEnoughEvidence
 from assay.families.exams.answers import Answer
@@ -39,6 +31,14 @@ from assay.families.tools.records import SCHEMA_GATE, NamespaceIndex
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.records.typed import convert
+from assay.services.drafts import (
+    EXAM_EVIDENCE_SCHEMA,
+    EXAM_ROLES,
+    SCHEMA_LISTS,
+    SCHEMA_SOURCE,
+    source_data,
+)
+from assay.services.replay import on_shelf
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 
@@ -94,9 +94,6 @@ def _part(tree: Any, name: str, evidence: _Evidence) -> dict[str, Any]:
     if not isinstance(part, dict):
         raise evidence.unclear(name)
     return part
-
-
-# --- exams
 
 
 def _exam_gate(
@@ -175,9 +172,6 @@ def _follows(
     rules = ExamRules(shelf.policy_of("exam", on_shelf(stored.get("policy"), of="exam")))
     made = exam_result(grade_exam(exam, answers, marking), rules, unknown=tuple(stored["unknown"]))
     return canonical(replace(made, faults=stored["faults"])) == canonical(stored)
-
-
-# --- tool schemas
 
 
 def _schema_gate(

@@ -9,10 +9,6 @@ from typing import Any
 
 from msgspec import structs
 
-from assay.archive.evaluation_builder import identified
-from assay.archive.evaluations import read_evaluation, stored_items
-from assay.archive.grades import trace
-from assay.archive.replay import Remaker, Replayed, compared
 from assay.canon import digest
 from assay.errors import AssayError, NotEnoughEvidence
 from assay.families.judges.labelling import label_faults
@@ -22,6 +18,10 @@ from assay.records.digests import run_digest
 from assay.records.evaluation import EvaluatedRun, Evaluation
 from assay.records.reading import read_run
 from assay.release.summary import EvaluationTally
+from assay.services.evaluating import identified
+from assay.services.evaluations import read_evaluation, stored_items
+from assay.services.replay import Remaker, Replayed, compared
+from assay.services.stored_grades import trace
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 from assay.store.verify import SHOWN, Flaw, VerifyReport, verify

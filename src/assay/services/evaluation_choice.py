@@ -23,6 +23,7 @@ from assay.registry import is_path
 if TYPE_CHECKING:
     from assay.scoring.profile import Profile
 
+
 CHOSEN = (("profile", None), ("rubric", None), ("policy", "workflow"))
 """What an evaluation is graded by, each with its default."""
 FLAGS = {"profile": "--profile", "rubric": "--rubric", "policy": "--grading-policy"}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from assay.families.tools.policy import SchemaRules
     from assay.families.tools.tree import Tree
 
+
 EXAM_EVIDENCE_SCHEMA = "assay.exam-evidence/1"
 SCHEMA_SOURCE = "assay.schema-source/1"
 SCHEMA_LISTS = "assay.schema-lists/1"
@@ -102,9 +103,6 @@ def exam_baseline_drafts(record: Mapping[str, Any], result: Mapping[str, Any]) -
     return [evidence, made.linked("baseline_of", [evidence.name])]
 
 
-# --- judges
-
-
 def judgement_draft(document: Mapping[str, Any]) -> Draft:
     """A judge's verdicts, without their cost and without what came from the journal: the same
     answers are the same judgement.
@@ -135,18 +133,12 @@ def card_drafts(
     return [*evidence, drafted.linked("evidence_of", [draft.name for draft in evidence])]
 
 
-# --- results of verbs that only compute
-
-
 def result_draft(document: Mapping[str, Any], verb: str, made_of: Iterable[str]) -> Draft:
     """A verb's result with its schema, and links to the records it was made from, which must be in
     the ledger.
     """
     made = draft({"schema": schema_of(verb), **document}, kind="result")
     return made.linked("evidence_of", made_of)
-
-
-# --- tool schemas
 
 
 def report_drafts(report: Mapping[str, Any], scores: Mapping[str, Any]) -> list[Draft]:

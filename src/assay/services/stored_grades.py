@@ -13,11 +13,11 @@ from assay.canon import in_order
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document
 from assay.grouping import grouped
-from assay.pipeline.grading import Graded
 from assay.records.digests import run_digest
 from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import read_record, read_run
 from assay.records.scorecard import SCORECARD_SCHEMA, Scorecard
+from assay.services.grading import Graded
 from assay.store.drafts import LINKS_SCHEMA, Draft, Item, Link, draft, graded_drafts
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
 from assay.store.listing import GradeOf, evidence_of, grades_of
@@ -102,9 +102,6 @@ def settled(document: Document) -> Document:
     if known is not None:
         read_record(document, *known)
     return structs.replace(document, tree=in_order(document.tree))
-
-
-# --- what a stored grade was made from
 
 
 class Traced(NamedTuple):
