@@ -743,7 +743,7 @@ def committed(path: Path) -> int:
 
 
 SMALL_PARTS = (
-    "import runpy\nfrom assay.archive import store\nstore.BATCH = 5\n"
+    "import runpy\nfrom assay.services import storing\nstoring.BATCH = 5\n"
     "runpy.run_module('assay', run_name='__main__', alter_sys=True)\n"
 )
 """The command, which stores as few as that at once: there is more to interrupt."""
