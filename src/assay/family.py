@@ -13,7 +13,9 @@ from importlib import import_module
 TYPE_CHECKING = False  # the help needs no `typing`, which takes as long to load as all the rest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 SHIPPED = ("judges", "exams", "tools", "repair", "batch")
 """The families in `assay.families`, in the order in which they are shown."""
@@ -128,3 +130,20 @@ def parts(what: str) -> Iterator[tuple[Family, Any]]:
         home = getattr(family, what)
         if home:
             yield family, home_value(home) if isinstance(home, str) else home
+
+
+def merged(what: str, core: Mapping[str, T]) -> dict[str, T]:
+    """A table of the core with those of the families; a name is taken once."""
+    table = dict(core)
+    for family, more in parts(what):
+        if taken := table.keys() & more.keys():
+            from assay.errors import ShelfError
+
+            raise ShelfError(
+                "LIB-007",
+                f"the family '{family.name}' has {', '.join(sorted(taken))} in its {what}, which"
+                " is taken.",
+                fix="Give it another name.",
+            )
+        table |= more
+    return table
