@@ -5,10 +5,10 @@ from __future__ import annotations
 from assay.families.exams.policy import load_exam_policy
 from assay.families.exams.rubric import load_exam_rubric
 from assay.families.exams.versions import CURRENT
-from assay.library.families import Family, RuleSystem
+from assay.library.families import RuleFamily, RuleSystem
 from assay.services.documents import DocumentKind
 
-FAMILY = Family(
+FAMILY = RuleFamily(
     "exam",
     "exams",
     (

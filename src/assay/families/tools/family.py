@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from assay.families.tools.policy import load_schema_policy
 from assay.families.tools.versions import CURRENT
-from assay.library.families import Family, RuleSystem
+from assay.library.families import RuleFamily, RuleSystem
 from assay.services.documents import DocumentKind
 
-FAMILY = Family(
+FAMILY = RuleFamily(
     "flowmcp",
     "tool schemas",
     (
