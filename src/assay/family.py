@@ -85,7 +85,7 @@ class Family:
         self.documents = documents
         """The kinds of documents it reads and writes, for `schema-of`: a table by name."""
         self.conform = conform
-        """Operations of conformance cases: a table by name."""
+        """Operations of conformance cases: a table of functions, see `cli.conform_ops`."""
         self.demo = demo
         """Its part of `assay demo`: a function."""
         self.doctor = doctor

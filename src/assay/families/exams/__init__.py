@@ -51,6 +51,6 @@ FAMILY = Family(
     served="assay.families.exams.pages:SERVED",
     results={"assay.exam-gate/1": "assay.families.exams.stored:GATE"},
     documents="assay.families.exams.family:DOCUMENTS",
-    conform="assay.families.exams.conform:OPERATIONS",
+    conform="assay.families.exams.conform:OPS",
     demo="assay.families.exams.demo:part",
 )
