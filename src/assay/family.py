@@ -91,7 +91,7 @@ class Family:
         self.doctor = doctor
         """What `assay doctor` checks for it: a function."""
         self.agents = agents
-        """Tools of `assay mcp`: a tuple."""
+        """Tools of `assay mcp`: a table of `cli.mcp_tools.AgentTool`."""
         self.functions = functions or {}
         """Functions of `import assay`: the home of each."""
         self.steps = steps

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from assay.families.tools.rules.secrets import secret_in
 from assay.judging.fence import Salt, block, neutralise
+from assay.secrets import secret_in
 from assay.views.documents import encode
 
 TEXT = 2_000
