@@ -634,10 +634,10 @@ def test_the_ledger_is_found_upwards(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 KILLED = """
 import os, signal, sys
-from assay.archive import store
+from assay.services import storing
 from assay.cli.main import run
 from assay.store.ledger import Ledger
-store.BATCH = 3
+storing.BATCH = 3
 left = int(sys.argv[1])
 put = Ledger.put_many
 def put_or_die(self, *given, **more):

@@ -15,8 +15,8 @@ import pytest
 
 from assay.errors import InputError
 from assay.families.tools import checks
+from assay.families.tools import stored as stored_schemas
 from assay.library import shelf
-from assay.services import replay_gates
 from assay.store.drafts import Item, Link, draft
 from assay.store.ledger import open_ledger
 from examples import CAMPAIGN
@@ -683,7 +683,7 @@ def test_a_difference_that_only_this_machine_makes_is_none_of_the_gate(
     def absent(host: str, *, only_icann: bool = False) -> str | None:
         raise InputError("FMC-006", "the list of public suffixes is not installed.")
 
-    for module in (checks, replay_gates):
+    for module in (checks, stored_schemas):
         monkeypatch.setattr(module, "registrable_domain", absent)
     again = play(here, "l.db")
     assert (again.code, "FMC-006" in again.err, again.out) == (3, True, "")

@@ -192,7 +192,7 @@ def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseli
         now=now,
     )
     if ledger is not None:
-        from assay.services.drafts import exam_baseline_drafts
+        from assay.families.exams.stored import exam_baseline_drafts
 
         ledger.put(exam_baseline_drafts(stored.record, tree))
     return stored

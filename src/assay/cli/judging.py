@@ -311,7 +311,7 @@ def finish(
     .jsonl file. Exit 4 where something has no verdict.
     """
     if store is not None:
-        from assay.services.drafts import judgement_draft
+        from assay.services.storing import judgement_draft
 
         store.put([judgement_draft(document) if draft is None else draft])
     forms = {} if rows is None else {".jsonl": lambda _: opt.json_lines(rows())}

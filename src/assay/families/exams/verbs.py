@@ -218,7 +218,7 @@ def _graded(options: Options, store: Store | None) -> int:
         ),
     )
     if store is not None:
-        from assay.services.drafts import exam_drafts
+        from assay.families.exams.stored import exam_drafts
 
         store.put(exam_drafts(result, exam, answers.by_item.values()))
     forms = {
@@ -440,7 +440,7 @@ def _gate(options: Options, store: Store | None) -> int:
     if CAPSTONE not in exams:
         verdict = unchecked(verdict)
     if store is not None:
-        from assay.services.drafts import exam_gate_drafts
+        from assay.families.exams.stored import exam_gate_drafts
 
         store.put(
             exam_gate_drafts(

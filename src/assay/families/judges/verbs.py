@@ -582,7 +582,7 @@ def _card(options: Options, store: Store | None) -> int:
         },
     }
     if store is not None:
-        from assay.services.drafts import card_drafts
+        from assay.services.storing import card_drafts
 
         store.put(card_drafts(document, audit=audited, calibration=calibration))
     may = "may gate" if admission.may_gate else "may not gate"

@@ -6,18 +6,14 @@ Every query reads a bounded number of rows from the end of an index.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from assay.errors import count
-from assay.families.exams.records import EXAM_GATE
-from assay.families.judges.pages import current_cards, policies
-from assay.families.tools.records import SCHEMA_GATE
-from assay.judging.card import admit
 from assay.records.decision import DECISION_SCHEMA
 from assay.records.evaluation import Evaluation
+from assay.server.served import Alarm, gate_pages, served
 from assay.server.state import Services
 from assay.services.workflows import WorkflowState
 from assay.store import jobs, recent
@@ -33,12 +29,6 @@ RUNS_LOOKED_AT = 500
 DECIDED = 20
 NAME = 80
 ENDED_BADLY = {"error": "in an error", "timeout": "at a time limit"}
-DECISIONS = {
-    DECISION_SCHEMA: "The last release decision:",
-    EXAM_GATE: "The last exam gate",
-    SCHEMA_GATE: "The last tool gate",
-}
-"""How a sentence about the newest decision of each kind begins."""
 
 
 class _Gate(msgspec.Struct):
@@ -51,15 +41,6 @@ class _GateFailures(msgspec.Struct):
 
 
 _gates = msgspec.json.Decoder(_GateFailures).decode
-
-
-class Alarm(NamedTuple):
-    """Something that needs attention: how bad it is, what, and where to look."""
-
-    kind: str
-    text: str
-    href: str
-    at: str = ""
 
 
 def attention(alarms: Sequence[Alarm], evaluations: str = "") -> Part:
@@ -95,7 +76,12 @@ def alarms_of(services: Services, project: str) -> list[Alarm]:
         *_of_decisions(recent.newest(database, project, "decision", limit=DECIDED)),
         *_of_gates(services, project),
         *_of_runs(services, project),
-        *_of_cards(services, project),
+        *(
+            alarm
+            for family in served()
+            if family.alarms is not None
+            for alarm in family.alarms(services, project)
+        ),
     ]
     alarms += [
         Alarm(
@@ -201,7 +187,8 @@ def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:
     newest = {
         decision.schema: decision for decision in reversed(known)
     }  # without those that were forgotten
-    for schema, words in DECISIONS.items():
+    sentences = {schema: page.newest for schema, page in gate_pages().items()}
+    for schema, words in {DECISION_SCHEMA: "The last release decision:", **sentences}.items():
         decision = newest.get(schema)
         if decision is None or decision.status == "promote" or decision.passed is True:
             continue
@@ -251,20 +238,3 @@ def _of_runs(services: Services, project: str) -> Iterable[Alarm]:
                 f" {ended[0].run_id or 'without an id'}.",
                 address("runs", status=status),
             )
-
-
-def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
-    """Judges whose newest card is too old to gate, by the first policy on the shelf that has terms
-    for judges.
-    """
-    terms = next(iter(policies(services).values()), None)
-    if terms is None:
-        return
-    for card, page in current_cards(services, project).values():
-        stale = [
-            term.sentence
-            for term in admit(card, terms, now=datetime.now(UTC)).terms
-            if term.id == "age" and term.holds is not True
-        ]
-        if stale:
-            yield Alarm("open", f"Judge {card.model} may not gate: {stale[0]}.", page)

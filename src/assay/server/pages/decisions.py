@@ -7,24 +7,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.families.exams.records import EXAM_GATE
-from assay.families.tools.records import SCHEMA_GATE, ToolGate
-from assay.families.tools.views import first_reason, gate_outcome, gate_title
 from assay.records.decision import DECISION_SCHEMA, Decision, read_decision
-from assay.records.typed import convert
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages import gate_parts
 from assay.server.pages.decision_pairs import pairs_of
 from assay.server.pages.layout import block, page
 from assay.server.pages.paging import Cursor, RecordList, Text, record_page
 from assay.server.pages.routing import PageRoute
+from assay.server.served import Line, gate_pages
 from assay.server.state import SERVICES, Services
 from assay.services.evaluations import StoredEvaluation, evaluation_label, list_evaluations
 from assay.services.samples import evaluation_of_runs
@@ -43,11 +39,9 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.charts import Chart
-from assay.views.charts.chart import shown as stated
 from assay.views.decision import OUTCOMES
 from assay.views.decision_sections import MAX_ROWS, decision_charts, decision_view
 from assay.views.pieces import (
-    Piece,
     address,
     clip,
     code,
@@ -62,7 +56,6 @@ from assay.views.pieces import listed as listed_pieces
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 LIST = RecordList("decision", "Decisions", "/decisions")
-NAMED = {DECISION_SCHEMA: "release", EXAM_GATE: "exam gate", SCHEMA_GATE: "tool schemas"}
 _GATES = {"gate-passed": True, "gate-not-passed": False}
 CHOICES = (
     *((name, word) for name, (word, _) in OUTCOMES.items()),
@@ -94,24 +87,10 @@ class _DecisionBrief(msgspec.Struct):
     passed: Any = None
     candidate: _Side | None = None
     baseline: _Side | None = None
-    capstone: dict[str, Any] | None = None
-    reasons: list[str] = []
-    results: Any = None
 
 
 read_brief = msgspec.json.Decoder(_DecisionBrief).decode
 """The fields of a stored decision that a list shows."""
-
-
-class Line(NamedTuple):
-    """A decision in a list."""
-
-    name: str
-    outcome: Piece
-    why: str
-    kind: str
-    version: str = ""
-    """The version of a workflow that both sides are."""
 
 
 def _first_command(services: Services, project: str) -> str:
@@ -193,7 +172,7 @@ def rows_of_decisions(services: Services, project: str, items: Sequence[Item]) -
 def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
     decision = read_brief(item.checked()) if item.body is not None else None
     line = (
-        _line(decision, sides)
+        _line(item.checked(), sides)
         if decision is not None
         else Line(
             "forgotten decision",
@@ -213,21 +192,13 @@ def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
     ]
 
 
-def _line(decision: _DecisionBrief, sides: dict[str, SideWorkflows]) -> Line:
-    kind = NAMED.get(str(decision.schema), "of an unknown kind")
-    if decision.schema == EXAM_GATE:
-        score = decision.capstone or {}
-        return Line(
-            f"Exam gate, score {stated(score.get('score'))} of {stated(score.get('n'))} items",
-            gate_parts.passed(decision.passed),
-            "; ".join(decision.reasons) or "no reason given",
-            kind,
-        )
-    if decision.schema == SCHEMA_GATE:
+def _line(body: bytes, sides: dict[str, SideWorkflows]) -> Line:
+    decision = read_brief(body)
+    gate = gate_pages().get(str(decision.schema))
+    if gate is not None:
         with suppress(msgspec.ValidationError):
-            given = {"passed": decision.passed, "results": decision.results}
-            gate = convert(given, ToolGate)
-            return Line(gate_title(gate), gate_outcome(gate), first_reason(gate), kind)
+            return gate.line(body)
+    kind = "release" if decision.schema == DECISION_SCHEMA else "of an unknown kind"
     first, other = (side_name(sides.get(side), getattr(decision, side), side) for side in SIDES)
     outcome, reason = verdict(decision.outcome), str(decision.reason or "no reason given")
     if first == other:
@@ -260,7 +231,7 @@ def show_decision(
     sides = sides_of(services.ledger.database, principal.project, [item.seq], look_at=MAX_ROWS).get(
         item.seq, {}
     )
-    line = _line(read_brief(item.checked()), sides)
+    line = _line(item.checked(), sides)
     parts = _parts(services, principal.project, item)
     title = line.name
     if line.version:  # then the names of the evaluations tell the sides apart
@@ -275,12 +246,10 @@ def _parts(services: Services, project: str, item: Item) -> list[Part]:
     if release is not None:
         return _release_parts(services, project, item, release)
     tree: dict[str, Any] = item.tree()
-    gate = {EXAM_GATE: gate_parts.exam, SCHEMA_GATE: gate_parts.schemas}.get(
-        str(tree.get("schema"))
-    )
+    gate = gate_pages().get(str(tree.get("schema")))
     if gate is not None:
         with suppress(msgspec.ValidationError):
-            return gate(services, project, item, tree)
+            return gate.parts(services, project, item, tree)
     whole = address("api", "v1", "records", item.digest)
     return [section("The record", block("As stored", tree, whole))]
 

@@ -10,9 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.errors import AssayError, count
-from assay.families.judges.label_pages import people_table
-from assay.families.judges.labelling import labels_of_run
+from assay.errors import AssayError
 from assay.files.json_files import Document
 from assay.records.evidence import title_of
 from assay.records.reading import read_run
@@ -30,6 +28,7 @@ from assay.server.pages.sample_context import (
     placed,
 )
 from assay.server.problems import Problem
+from assay.server.served import served
 from assay.server.state import SERVICES, Services
 from assay.services.replay import replay
 from assay.store import events
@@ -40,7 +39,6 @@ from assay.views.blocks import (
     Facts,
     Group,
     Note,
-    Paragraph,
     Part,
     contents,
     parts_of,
@@ -168,7 +166,11 @@ def _page(
         *([] if run is None else [*grounding(run, digest), *tool_calls(run, digest)]),
         *timeline(run, result, url),
         None if result is None else grade_section(result, url, {} if run is None else run.metadata),
-        None if run is None else _people(services, project, digest, context),
+        *(
+            family.of_run(services, project, digest, context)
+            for family in served()
+            if run is not None and family.of_run is not None
+        ),
         *([] if run is None else elsewhere(services, project, graded_run, run, context)),
         section(
             "Provenance",
@@ -195,26 +197,6 @@ def _page(
         contents(sections),
         *sections,
         nav="/evaluations" if context.stored else "/runs",
-    )
-
-
-def _people(services: Services, project: str, digest: str, context: SampleContext) -> Part:
-    """People's verdicts, which no gate reads. Labels are only counted: a rater who has yet to label
-    this sample must not see other labels.
-    """
-    labels = labels_of_run(services.ledger, digest, project=project)
-    within = context.stored.evaluation.id if context.stored else None
-    href = address("label", "override", run=digest, in_=within)
-    raters = len({stored.label.rater for stored in labels.labels})
-    text = f"{count(len(labels.labels), 'label')} by {count(raters, 'rater')}. "
-    counted = Paragraph(phrase(text, link("Sets of labels", address("label"))))
-    nothing = Paragraph("No verdicts on this run yet.", "absent")
-    return section(
-        "People's verdicts",
-        people_table(labels._replace(labels=())) if labels.overrides else None,
-        counted if labels.labels else None if labels.overrides else nothing,
-        Paragraph(link("Give your own verdict, with the reason", href)),
-        id="people",
     )
 
 
