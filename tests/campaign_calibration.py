@@ -17,9 +17,8 @@ from itertools import product
 from math import exp
 from typing import Any, NamedTuple
 
-from assay.stats.calibration import mean_difference, naive, ppi
+from assay.stats.calibration import mean_difference, misclassification, naive, ppi
 from assay.stats.intervals import Interval
-from assay.stats.misclassification import misclassification
 
 WANTED = 0.93
 

@@ -21,9 +21,8 @@ import numpy as np
 from assay.stats.clusters import estimate_clustered_mean
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.estimate import DIFFERENCES, SCORES, Range
-from assay.stats.intervals import Interval, wilson
+from assay.stats.intervals import Interval, rate_difference, wilson
 from assay.stats.means import estimate_mean
-from assay.stats.rates import rate_difference
 from paired import compare_paired
 
 

@@ -17,10 +17,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from assay.cli.main import run as run_command
-from assay.judging.client import Client, JudgeAnswer
+from assay.judging.client import Client, Journal, JudgeAnswer
 from assay.judging.config import JudgeSpec, Limits, Price
 from assay.judging.items import AnswerPair, JudgedItem
-from assay.judging.journal import Journal
 from assay.judging.questions import PairQuestion, Question, RubricQuestion
 from assay.scoring.rubric import Rubric, RubricCriterion
 

@@ -672,7 +672,7 @@ def test_where_no_edge_is_known_to_lead_to_a_node_the_work_came_from_those_that_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import assay.running.adapters.langgraph as module
-    from assay.running.adapters.langgraph_callbacks import Routes
+    from assay.running.adapters.langgraph import Routes
 
     monkeypatch.setattr(module, "routes_of", lambda graph: Routes({}, {}))
     build = piece("graph:build")
@@ -965,7 +965,7 @@ def test_instrumentation_that_is_switched_off_is_said_before_anything_runs(tmp_p
 
 
 def test_a_fault_in_reading_a_span_is_raised_not_swallowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    import assay.tracing.live_spans as module
+    import assay.tracing.live as module
 
     def broken(span: Any) -> Any:
         raise ValueError("cannot read it")
@@ -978,7 +978,7 @@ def test_a_fault_in_reading_a_span_is_raised_not_swallowed(monkeypatch: pytest.M
 def test_a_fault_in_hearing_a_callback_is_raised_not_swallowed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import assay.running.adapters.langgraph_callbacks as module
+    import assay.running.adapters.langgraph as module
 
     def broken(*_: Any, is_form: bool) -> Any:
         raise ValueError("cannot read it")

@@ -38,9 +38,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from assay.tracing.genai import evidence, is_run
-from assay.tracing.protobuf import from_protobuf
 from assay.tracing.recorder import Recorder
 from assay.tracing.spans import Span
+from assay.tracing.wire import from_protobuf
 from once import once
 from test_adapter_parity import FOLDER, LISTS, PASSED, TARGETS, followed, judged, run_of
 from test_adapters_frameworks import (

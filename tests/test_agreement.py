@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from assay.families.judges.label_rows import LARGEST
 from assay.stats import agreement as many
+from assay.stats.agreement import classify, cohen_kappa, count_pairs, stretch, weighted_kappa
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.influence import MIN_ITEMS, POINTS, thin
 from assay.stats.intervals import Interval
-from assay.stats.kappa import classify, cohen_kappa, count_pairs, stretch, weighted_kappa
 from examples import CAMPAIGN, repeats
 
 GRADES = st.integers(1, 5)
@@ -158,15 +158,15 @@ def test_the_correlations_are_those_of_scipy(scale: Any, data: st.DataObject) ->
 def test_an_interval_without_its_four_imagined_items_is_that_of_fleiss_cohen_and_everitt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from assay.stats import kappa
+    from assay.stats import agreement
 
     table = [[40, 6, 2], [5, 30, 8], [1, 4, 24]]
     first = [i for i, row in enumerate(table) for count in row for _ in range(count)]
     second = [j for row in table for j, count in enumerate(row) for _ in range(count)]
-    monkeypatch.setattr(kappa, "IMAGINED", 0.0)
+    monkeypatch.setattr(agreement, "IMAGINED", 0.0)
     seen: list[float] = []
     monkeypatch.setattr(
-        kappa,
+        agreement,
         "z_interval",
         lambda value, centre, error, n, **_: seen.append(error * sqrt((n - 1) / n)),
     )

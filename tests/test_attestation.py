@@ -22,9 +22,7 @@ from assay.errors import AssayError, InputError
 from assay.files.inputs import file_digest
 from assay.installing import install_hint
 from assay.release import attestation
-from assay.release.attestation import Subject, envelope, statement
-from assay.release.attestation_check import verify
-from assay.release.signing import signed_bytes
+from assay.release.attestation import Subject, envelope, signed_bytes, statement, verify
 from assay.services.payload import payload
 from assay.views.documents import plain
 from commands import Result, run_here

@@ -17,15 +17,14 @@ import campaign_calibration as campaign
 from assay.stats.calibration import (
     LEAST_LABELS,
     mean_difference,
+    misclassification,
     naive,
     ppi,
     tuned_weight,
 )
 from assay.stats.changes import kappa_change, more_than
-from assay.stats.group_design import LEAST_GROUPS
-from assay.stats.intervals import wilson
-from assay.stats.misclassification import misclassification
-from assay.stats.rates import mcnemar
+from assay.stats.clusters import LEAST_GROUPS
+from assay.stats.intervals import mcnemar, wilson
 from examples import repeats
 
 Rows = tuple[list[float | None], list[float | None]]

@@ -23,7 +23,7 @@ import pytest
 
 from assay.cli.main import VERBS
 from assay.errors import EXIT_CODES_TEXT
-from assay.errors.codes import CODES
+from assay.errors.codes import CODES as CODES
 from assay.files.json_files import parse_json
 from assay.library import shelf
 from documents import FAMILIES, run, scorecard

@@ -13,11 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import campaign_statistics as campaign
-from assay.stats.clusters import (
-    MINIMUM,
-    degrees_of_freedom,
-    estimate_clustered_mean,
-)
+from assay.stats.clusters import MINIMUM, degrees_of_freedom, estimate_clustered_mean
 from assay.stats.estimate import SCORES, Range
 from assay.stats.means import estimate_mean
 from examples import repeats

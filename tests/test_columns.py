@@ -12,7 +12,7 @@ import pytest
 
 from assay.errors import InputError
 from assay.files.json_files import Document
-from assay.running import excel
+from assay.running import dataset
 from assay.running.columns import column_uses, columns_text, unread_expected
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import from_rows, read_dataset
@@ -318,8 +318,8 @@ def test_an_unknown_sheet_names_the_near_miss(tmp_path: Path) -> None:
 
 
 def test_a_hostile_workbook_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert excel.MAX_UNPACKED == 256 * 1024 * 1024
-    monkeypatch.setattr(excel, "MAX_UNPACKED", 256 * 1024)
+    assert dataset.MAX_UNPACKED == 256 * 1024 * 1024
+    monkeypatch.setattr(dataset, "MAX_UNPACKED", 256 * 1024)
     honest = book(tmp_path / "s.xlsx", ("first", ROWS))
     bomb = tmp_path / "bomb.xlsx"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:

@@ -22,11 +22,12 @@ from assay.stats.estimate import SEEN, Range
 from assay.stats.intervals import (
     Interval,
     binomial_cdf,
+    mcnemar,
+    rate_difference,
     t_quantile,
     t_tail,
 )
 from assay.stats.means import estimate_mean
-from assay.stats.rates import mcnemar, rate_difference
 from examples import CAMPAIGN, repeats, share
 from paired import compare_paired
 

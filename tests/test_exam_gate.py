@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, structs, to_builtins
 
+from assay.canon import encode
 from assay.errors import InputError, ShelfError
 from assay.families.exams import sm2
 from assay.families.exams.document import check_result, exam_result, read_result
@@ -28,7 +29,6 @@ from assay.files.json_files import Document, parse_json
 from assay.files.yaml_files import parse_yaml
 from assay.library.lock import BUILTIN
 from assay.library.shelf import Shelf
-from assay.views.documents import encode
 from test_exam_marking import AXES, MARKING, RULES, graded_of
 
 POLICY = RULES.policy.sm2

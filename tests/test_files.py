@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from assay.errors import Fault, InputError, UsageError
-from assay.errors.codes import CODES
+from assay.errors.codes import CODES as CODES
 from assay.families.tools.reading.files import source_of
 from assay.files.atomic import atomic_write
 from assay.files.inputs import file_digest

@@ -15,8 +15,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import assay
+from assay.canon import encode
 from assay.errors import FormulaError
-from assay.errors.codes import CODES
+from assay.errors.codes import CODES as CODES
 from assay.exact import NORM_ONE
 from assay.files.json_files import Document, parse_json
 from assay.formulas import (
@@ -31,7 +32,6 @@ from assay.formulas import (
 )
 from assay.library.shelf import Shelf
 from assay.services.grading import Grader
-from assay.views.documents import encode
 from documents import run, scorecard
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from assay.files.json_files import Document
-from assay.judging.client import Client
-from assay.judging.journal import Journal
+from assay.judging.client import Client, Journal
 from assay.library.lints import sourceless
 from assay.library.shelf import Shelf
 from assay.running.compatibility import prepare

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.importers.parts import is_number, name_of, optional, shaped
+from assay.importers.samples import is_number, name_of, optional, shaped
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,8 @@ import pytest
 
 from assay.errors import NotEnoughEvidence, UsageError
 from assay.installing import install_hint
-from assay.judging.budget import tokens_of
-from assay.judging.client import Client
+from assay.judging.client import Client, Journal, tokens_of
 from assay.judging.config import Price
-from assay.judging.journal import Journal
 from examples import CAMPAIGN
 from judges import (
     HASTE,

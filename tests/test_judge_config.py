@@ -12,9 +12,8 @@ import pytest
 
 from assay.errors import InputError, ShelfError, UsageError
 from assay.files.yaml_files import read_yaml
-from assay.judging.client import Client
+from assay.judging.client import Client, Journal
 from assay.judging.config import JudgeSpec, Limits, Price, key_of, load_judge, spec_faults
-from assay.judging.journal import Journal
 from judges import KEY, spec
 
 GOOD = """\

@@ -15,9 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError
-from assay.judging.fence import MARK, Salt, neutralise, occurs
-from assay.judging.fence import block as fenced
-from assay.judging.questions import Example, PairQuestion, Question, RubricQuestion, put
+from assay.judging.questions import (
+    MARK,
+    Example,
+    PairQuestion,
+    Question,
+    RubricQuestion,
+    Salt,
+    neutralise,
+    occurs,
+    put,
+)
+from assay.judging.questions import block as fenced
 from examples import CAMPAIGN
 from judges import ask, criterion, spec
 from servers.scripted_judge import scripted_judge

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.errors import InputError, UsageError
-from assay.judging.journal import Entry, Journal
+from assay.judging.client import Entry, Journal
 
 TREES = st.recursive(
     st.none()
@@ -233,7 +233,7 @@ def test_a_pipe_a_folder_and_a_path_below_a_file_are_no_journal(tmp_path: Path) 
 FULL = """
 import resource, sys
 from assay.errors import AssayError
-from assay.judging.journal import Entry, Journal
+from assay.judging.client import Entry, Journal
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 kept = 0
 try:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.judging.limiter import Limiter, retry_after
+from assay.judging.client import Limiter, retry_after
 
 
 class Clock:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from assay.files.json_files import Document
+from assay.judging.claims_task import passages_of, statements_of
 from assay.judging.endpoints import Reply
 from assay.judging.items import item_of
-from assay.judging.passages_task import passages_of, statements_of
 from assay.judging.questions import PassageQuestion
 from assay.judging.replies import read_verdict
 from assay.records.evidence import Run

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from assay.judging.endpoints import DIALECTS, refused_parameter
-from assay.judging.fence import Salt
 from assay.judging.questions import (
     PAIRWISE_PROMPT,
     RUBRIC_PROMPT,
@@ -19,6 +18,7 @@ from assay.judging.questions import (
     PairQuestion,
     Question,
     RubricQuestion,
+    Salt,
     put,
     repair,
 )

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from assay.files.json_files import Document
-from assay.judging.client import GIVE_UP_AFTER, Client
+from assay.judging.client import GIVE_UP_AFTER, Client, Journal
 from assay.judging.config import JudgeSpec
-from assay.judging.journal import Journal
 from assay.library.shelf import Shelf
 from assay.records.reading import read_run
 from assay.running.judge_step import JudgeStep, JudgeTask, estimate, task_of

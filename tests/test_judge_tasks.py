@@ -25,9 +25,8 @@ from assay.families.judges.pairwise import (
     first_order,
     tally,
 )
-from assay.judging.client import Client, JudgeAnswer
+from assay.judging.client import Client, Journal, JudgeAnswer
 from assay.judging.items import pair_up, read_examples, read_items, read_pairs, shown
-from assay.judging.journal import Journal
 from assay.judging.questions import PairQuestion, Question, RubricQuestion
 from assay.judging.replies import JudgeVerdict
 from assay.judging.rubric_task import (

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from assay.canon import encode
 from assay.errors import (
     AssayError,
     ExitCode,
@@ -36,11 +37,9 @@ from assay.tracing import handoffs
 from assay.tracing.dialects import meaning
 from assay.tracing.failures import error_of
 from assay.tracing.genai import MAX_SPANS, evidence
-from assay.tracing.protobuf import from_protobuf
 from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN, listed_tools, passages
 from assay.tracing.spans import Span
-from assay.tracing.wire import MAX_TEXT, from_json
-from assay.views.documents import encode
+from assay.tracing.wire import MAX_TEXT, from_json, from_protobuf
 from assay.views.telemetry import EVENT
 from documents import run as document
 from receiving import Receiver

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from assay.canon import encode
 from assay.errors import UsageError
 from assay.files.json_files import Document
 from assay.importers.importer import NameVersion, Wanted
@@ -29,7 +30,6 @@ from assay.store import traces as stored
 from assay.store.ledger import open_ledger
 from assay.tracing.spans import Span
 from assay.views import exporting
-from assay.views.documents import encode
 from assay.views.exporting import OtlpTarget, configured, events_of, send
 from assay.views.telemetry import EVENT, events
 from documents import run
@@ -759,7 +759,7 @@ def test_a_run_that_cannot_be_graded_is_an_event_with_its_error(
 def test_protobuf_without_its_library_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
-    from assay.tracing.protobuf import from_protobuf
+    from assay.tracing.wire import from_protobuf
 
     monkeypatch.setitem(
         sys.modules, "opentelemetry.proto.collector.trace.v1.trace_service_pb2", None

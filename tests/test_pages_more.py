@@ -20,7 +20,7 @@ from assay.canon import digest as digest_of
 from assay.errors import InputError
 from assay.judging.card import make_card
 from assay.records.decision import read_decision
-from assay.server.pages import decision_pairs
+from assay.server.pages import decisions
 from assay.services.stored_sides import evidence_of_decision
 from assay.store.drafts import draft
 from assay.views import drawing
@@ -485,7 +485,7 @@ def test_the_pairs_come_from_the_stored_grades_and_are_all_there_are(shop: Shop)
     item = shop.services.ledger.get(shop.stock.rejected)
     decision = read_decision(item.body)
     evidence = evidence_of_decision(shop.services.ledger, item.digest, project="default")
-    found = decision_pairs.pairs_of(shop.services, "default", evidence, decision)
+    found = decisions.pairs_of(shop.services, "default", evidence, decision)
     assert len(found.pairs) == 60
     worst = {one.sample: one for one in decision.worse}
     for one in found.pairs:
@@ -500,7 +500,7 @@ def test_the_pairs_come_from_the_stored_grades_and_are_all_there_are(shop: Shop)
 def test_of_too_many_pairs_only_those_that_fell_most_are_drawn_and_it_is_said(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decision_pairs, "MOST", 59)
+    monkeypatch.setattr(decisions, "MOST", 59)
     assert (
         "This is not all: the decision is based on 60 pairs"
         in get(shop, f"/decisions/{shop.stock.rejected}").text

@@ -19,7 +19,8 @@ from jsonschema_rs import Draft202012Validator
 import assay
 from assay.cli.frame import load_command
 from assay.cli.verbs import GROUPS, VERBS
-from assay.errors.codes import CODES, SYSTEMS
+from assay.errors.codes import CODES as CODES
+from assay.errors.codes import SYSTEMS
 from assay.families.tools.forms import all_schemas
 from assay.families.tools.validation import ALL_RULES
 from assay.formulas import FORMULAS

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import assay as product
+from assay.canon import pretty
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.library.shelf import Shelf
 from assay.records.rehearsal import Outcomes, Rehearsal
@@ -18,7 +19,6 @@ from assay.records.schemas import schema_faults
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.release.sides import Side
 from assay.services.rehearse import Rehearsing, draw_repeats, rehearse
-from assay.views.documents import pretty
 from deciding import broken, decided, side_of, system
 from documents import scorecard
 

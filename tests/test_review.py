@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import assay as product
+from assay.canon import encode
 from assay.errors import AssayError
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.services.grading import Grader
-from assay.views.documents import encode
 from conftest import ROOT
 from documents import run, scorecard
 

@@ -17,10 +17,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from assay.canon import encode
 from assay.families.tools import legibility, validation
 from assay.families.tools.records import SchemaFinding
 from assay.files.json_files import Document
-from assay.views.documents import encode
 from assay.views.exporters import ResultSource
 from assay.views.sarif import FINGERPRINT, file_uri, is_file, sarif
 from assay.views.sarif_grades import Sarif

@@ -24,7 +24,7 @@ import pytest
 import uvicorn
 from hypothesis import HealthCheck, Phase, given, settings
 
-from assay.errors.codes import CODES
+from assay.errors.codes import CODES as CODES
 from assay.server import bodies, http_protocol, posted_runs
 from assay.server.app import create_app
 from assay.server.logs import Log

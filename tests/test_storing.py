@@ -811,7 +811,7 @@ def test_tokens_and_the_store_mean_the_same_ledger(assay: Any, tmp_path: Path) -
 
 def test_every_code_of_the_store_and_the_server_is_raised_somewhere() -> None:
     import assay
-    from assay.errors.codes import CODES
+    from assay.errors.codes import CODES as CODES
     from assay.server.problems import CODE_OF
 
     root = Path(assay.__file__).parent

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.frame import (
     STORE,
@@ -74,7 +75,6 @@ from assay.registry import is_path
 from assay.release.baseline import changed
 from assay.services.named_baselines import find_named
 from assay.views import junit
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Collection

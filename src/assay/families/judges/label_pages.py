@@ -53,7 +53,7 @@ from assay.server.pages.evaluations import FIRST
 from assay.server.pages.layout import page
 from assay.server.pages.login import local
 from assay.server.pages.routing import SENT, PageRoute
-from assay.server.pages.sample_context import SampleContext
+from assay.server.pages.run import SampleContext
 from assay.server.problems import Problem, problem_of
 from assay.server.state import SERVICES, Services, check_name
 from assay.services.evaluations import StoredEvaluation

@@ -18,7 +18,6 @@ from assay.families.judges.charts import reliability
 from assay.families.judges.drift import compare_cards
 from assay.families.judges.views import (
     NO_TERMS,
-    WITHOUT_TERMS,
     DriftView,
     admission_lines,
     age_text,
@@ -29,7 +28,7 @@ from assay.families.judges.views import (
     judge_view,
 )
 from assay.grading.policy import JudgeTerms, Policy, make_rules
-from assay.judging.card import admit, age_days, check_card, newest, read_card
+from assay.judging.card import WITHOUT_TERMS, admit, age_days, check_card, newest, read_card
 from assay.records.judge_card import (
     AuditRecord,
     CalibrationRecord,

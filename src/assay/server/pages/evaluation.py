@@ -9,7 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages.compared_sides import BASELINE
+from assay.server.pages.compare import BASELINE
 from assay.server.pages.decisions import read_brief
 from assay.server.pages.layout import page
 from assay.server.pages.routing import PageRoute
