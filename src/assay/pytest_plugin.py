@@ -169,7 +169,7 @@ class Assay:
             "gradingSystem": grade.grading_system,
         }
         if self._whole:
-            from assay.views.documents import encode
+            from assay.canon import encode
 
             kept["result"] = encode(graded.payload()).decode()
         self._graded.append(kept)
@@ -178,9 +178,9 @@ class Assay:
 
 def _document(evidence: Any) -> Document:
     """A mapping as a document; a value that JSON can't express is refused."""
+    from assay.canon import encode
     from assay.errors import EvidenceError
     from assay.files.json_files import Document
-    from assay.views.documents import encode
 
     try:
         encode(evidence)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from assay.canon import canonical
+from assay.canon import canonical, pretty
 from assay.files.json_files import Document, parse_json
 from assay.scoring.profile import Profile
 from assay.services.compare import Origin
 from assay.services.grading import Graded
 from assay.services.rules import GradedSide
-from assay.views.documents import pretty
 from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.text import text_view
 from assay.views.worst_samples import WorstSample, keep_worst

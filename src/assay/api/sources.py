@@ -17,7 +17,7 @@ from assay.files.json_files import Document, Unread, stream_documents
 from assay.files.own_files import looks_own
 from assay.files.upwards import find_upwards
 from assay.importers.known import fitting
-from assay.importers.parts import head_of
+from assay.importers.samples import head_of
 from assay.library.shelf import Shelf
 from assay.registry import is_path
 from assay.release.baseline import find, names, refuse_exam

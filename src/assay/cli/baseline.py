@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any
 
+from assay.canon import encode
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, store_option
 from assay.cli.gate_sides import read_side, warn_of_age
@@ -20,7 +21,6 @@ from assay.release import baseline as stored_baselines
 from assay.release.baseline import StoredBaseline, find, store
 from assay.release.policy import make_release_rules
 from assay.services.named_baselines import FoundBaseline, as_stored, find_named
-from assay.views.documents import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -192,7 +192,7 @@ def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseli
         now=now,
     )
     if ledger is not None:
-        from assay.services.drafts import exam_baseline_drafts
+        from assay.families.exams.stored import exam_baseline_drafts
 
         ledger.put(exam_baseline_drafts(stored.record, tree))
     return stored

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
+from assay.canon import pretty
 from assay.cli import demo_noise, demo_run
 from assay.cli import demo_parts as parts
 from assay.cli import options as opt
@@ -41,7 +42,7 @@ from assay.records.summary import SummaryBlock
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
 from assay.services.grading import Graded, Grader
-from assay.views.documents import JsonDocument, plain, pretty
+from assay.views.documents import JsonDocument, plain
 from assay.views.grade_line import as_line, surprises
 from assay.views.html import render
 from assay.views.pieces import number

@@ -23,11 +23,9 @@ from assay.families.judges.verbs import audit_document
 from assay.files.json_files import read_documents
 from assay.files.yaml_files import read_yaml
 from assay.grading.policy import make_rules
-from assay.judging.budget import Usage
 from assay.judging.card import admit_tree, make_card
-from assay.judging.client import Client
+from assay.judging.client import Client, Journal, Usage
 from assay.judging.config import load_judge
-from assay.judging.journal import Journal
 from assay.library.shelf import Shelf
 from assay.records.decision import Decision
 from assay.records.judge_card import CardAdmission, JudgeCard

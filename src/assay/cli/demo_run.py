@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.errors import printable
 from assay.families.repair.repair import lacking
@@ -28,7 +29,7 @@ from assay.running.post_run import after_of
 from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import read_workflow
 from assay.services.grading import Graded, Grader
-from assay.views.documents import plain, pretty
+from assay.views.documents import plain
 
 HEADS = ("issue", "applies", "fail-to-pass", "pass-to-pass", "sandbox", "grade", "why")
 MAX_WHY = 110

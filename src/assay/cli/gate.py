@@ -9,6 +9,7 @@ import subprocess
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, flag, repeated
 from assay.cli.grade import choice_of
@@ -23,7 +24,6 @@ from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.release.decision import exit_code
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
@@ -18,7 +19,6 @@ from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.inputs import file_digest
 from assay.files.json_files import read_documents
-from assay.views.documents import pretty
 from assay.views.evaluations import evaluation_line
 
 if TYPE_CHECKING:

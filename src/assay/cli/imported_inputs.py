@@ -16,6 +16,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.parsing import Options
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count
@@ -27,8 +28,8 @@ from assay.importers.column_map import check_map, columns_of, parse_map, scales_
 from assay.importers.head import Head
 from assay.importers.importer import Wanted
 from assay.importers.known import fitting
-from assay.importers.parts import head_of
 from assay.importers.recognition import described, is_foreign, unrecognised
+from assay.importers.samples import head_of
 from assay.importers.tally import ImportTally
 from assay.registry import is_path, near_miss
 from assay.services.evaluation_choice import (
@@ -39,7 +40,6 @@ from assay.services.evaluation_choice import (
     refuse_unknown_scales,
 )
 from assay.services.importing import PASSED, ImportedRuns, import_runs, map_option
-from assay.views.documents import pretty
 from assay.views.pieces import clip
 
 MAX_NOTES = 20

@@ -23,16 +23,14 @@ from assay.cli.parsing import Options
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, count, printable
 from assay.files.yaml_files import read_entry
-from assay.judging.apis import needs_address
-from assay.judging.budget import price_of, tokens_of
-from assay.judging.client import Client
+from assay.judging.client import Client, Journal, price_of, tokens_of
 from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
-from assay.judging.journal import Journal
+from assay.judging.endpoints import needs_address
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from assay.judging.budget import Usage
+    from assay.judging.client import Usage
     from assay.judging.questions import Question
     from assay.services.storing import Store
     from assay.store.drafts import Draft
@@ -311,7 +309,7 @@ def finish(
     .jsonl file. Exit 4 where something has no verdict.
     """
     if store is not None:
-        from assay.services.drafts import judgement_draft
+        from assay.services.storing import judgement_draft
 
         store.put([judgement_draft(document) if draft is None else draft])
     forms = {} if rows is None else {".jsonl": lambda _: opt.json_lines(rows())}

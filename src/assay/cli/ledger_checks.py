@@ -13,13 +13,11 @@ from assay.cli.ledger import open_for
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageError, count, printable
-from assay.families.exams.records import EXAM_GATE
-from assay.families.tools.records import SCHEMA_GATE
 from assay.library.shelf import Shelf
 from assay.services.evaluation_checks import replay_evaluation, verify_ledger
 from assay.services.evaluations import find_evaluation
 from assay.services.own_profiles import shelf_with_own
-from assay.services.replay import Replayed, replay, replay_decision
+from assay.services.replay import Replayed, replay, replay_decision, stored_gates
 from assay.services.stored_grades import grade_of_run
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
@@ -214,9 +212,6 @@ def _replayed(replayed: Replayed) -> dict[str, Any]:
     }
 
 
-_GATES = {EXAM_GATE: "exam gate", SCHEMA_GATE: "schema gate"}
-
-
 def _replayed_lines(replayed: Replayed) -> Iterator[str]:
     stored = replayed.stored
     if replayed.item.kind == "grade":
@@ -225,7 +220,8 @@ def _replayed_lines(replayed: Replayed) -> Iterator[str]:
         totals = stored["totals"]
         name, outcome = stored["name"], f"{totals['passed']:,} of {totals['n']:,} runs passed,"
     else:
-        name = _GATES.get(stored["schema"], "decision")
+        gate = stored_gates().get(stored["schema"])
+        name = "decision" if gate is None else gate.name
         outcome = stored.get("outcome") or passed_word(stored["passed"])
     head = (
         f"{name}: {'the same' if replayed.same else 'DIFFERENT'}, {outcome} {replayed.item.digest}"

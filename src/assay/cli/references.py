@@ -12,6 +12,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.configured import COMMAND_LINE
 from assay.cli.imported_inputs import (
@@ -43,7 +44,6 @@ from assay.services.evaluations import (
     versions_of,
 )
 from assay.services.rules import GradedSide, RulesRequest, rules_for
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,6 +7,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Bounds, Command, Options, arg, flag
 from assay.cli.gate_sides import checked, read_baseline, read_side
@@ -16,7 +17,6 @@ from assay.errors import few
 from assay.files.json_files import parse_json
 from assay.release.policy import Bars, make_release_rules
 from assay.services.rehearse import MOST_RELEASES, RELEASES, Rehearsing, rehearse
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Callable

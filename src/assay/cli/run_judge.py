@@ -17,7 +17,7 @@ from assay.errors import count
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.judging.budget import Usage
+    from assay.judging.client import Usage
     from assay.judging.config import JudgeSpec
     from assay.running.judge_step import JudgeEstimate, JudgeTask
     from assay.running.runner import SampleWork
@@ -121,8 +121,7 @@ async def judge_runs(
     again: bool,
 ) -> Judging:
     """Judge every run: `read` loads it, `keep` stores it; `again` retries unusable answers."""
-    from assay.judging.client import Client
-    from assay.judging.journal import Journal
+    from assay.judging.client import Client, Journal
     from assay.judging.rubric_task import spread
     from assay.running.judge_step import JudgeStep
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import structs
 
-from assay.canon import digest, time_text
+from assay.canon import digest, encode, time_text
 from assay.cli.grade import Grading
 from assay.cli.parsing import Options
 from assay.cli.progress import Progress
@@ -35,7 +35,6 @@ from assay.running.workflow import LoadedWorkflow
 from assay.scoring.profile import Profile, ProfileCriterion
 from assay.services.grading import Graded
 from assay.views import events
-from assay.views.documents import encode
 from assay.views.evaluation import RunReasons
 from assay.views.worst_samples import WorstSample, keep_worst
 

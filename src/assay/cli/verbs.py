@@ -106,11 +106,17 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 ),
                 "tool-calls": (
                     "measure",
-                    "compare tool calls with the expected ones: selection, arguments, BFCL verdicts",
+                    (
+                        "compare tool calls with the expected ones: selection, arguments, BFCL"
+                        " verdicts"
+                    ),
                 ),
                 "text": (
                     "measure",
-                    "compare answers with expected texts: exact, substring, word, numbers, edit similarity",
+                    (
+                        "compare answers with expected texts: exact, substring, word, numbers, edit"
+                        " similarity"
+                    ),
                 ),
                 **actions_of("measure"),
             },

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from assay.canon import encode
 from assay.cli.grade import choice_of
 from assay.cli.import_evaluations import evaluate_file
 from assay.cli.imported_inputs import is_importable, left_out
@@ -29,7 +30,6 @@ from assay.services.grading import Graded
 from assay.services.storing import Store
 from assay.store.drafts import body_of, graded_drafts
 from assay.store.ledger import open_ledger
-from assay.views.documents import encode
 
 
 class ViewedFile(NamedTuple):

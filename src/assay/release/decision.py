@@ -63,9 +63,8 @@ from assay.stats.comparison import Comparison, compare_differences
 from assay.stats.confirmation import false_alarm
 from assay.stats.estimate import DIFFERENCES, on_scale
 from assay.stats.flaky import find_flaky
-from assay.stats.intervals import Interval
+from assay.stats.intervals import Interval, mcnemar
 from assay.stats.means import estimate_counted_mean
-from assay.stats.rates import mcnemar
 
 EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
 """The exit code of each outcome."""

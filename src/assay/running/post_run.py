@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from assay.canon import digest
+from assay.canon import digest, pretty
 from assay.errors import UsageError, count
 from assay.files.atomic import write_file
 from assay.grouping import grouped
@@ -19,12 +19,10 @@ from assay.running.compatibility import PreparedSample
 from assay.running.journal import scorers_digest
 from assay.running.local_code import code_digest
 from assay.running.runner import PostRun
-from assay.running.scorer_results import MAX_REASON
-from assay.running.scorers import PlacedScorer, check_scorers, scorer_measures
+from assay.running.scorers import MAX_REASON, PlacedScorer, check_scorers, scorer_measures
 from assay.running.workflow import LoadedWorkflow, read_workflow
 from assay.scoring.extension import ADDED, Additions, extended
 from assay.scoring.profile import Profile, ProfileCriterion
-from assay.views.documents import pretty
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(: |$)")
 """An exception, as `describe` writes it."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from fastapi import Depends, Request
 
-from assay.canon import digest
+from assay.canon import digest, pretty
 from assay.errors import ShelfError
 from assay.files.json_files import read_json
 from assay.files.yaml_files import is_yaml_name
@@ -38,7 +38,6 @@ from assay.services.stored_grades import basis_of, links_draft, on_top
 from assay.store.drafts import Link
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.listing import grades_of
-from assay.views.documents import pretty
 from assay.views.exporting import configured
 
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from assay.canon import digest
 from assay.errors import AssayError, NotEnoughEvidence
-from assay.families.judges.labelling import label_faults
+from assay.family import parts
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.records.digests import run_digest
@@ -51,7 +51,8 @@ def verify_ledger(
     flaws += [
         Flaw(project, item.seq, item.digest, what, "Don't rely on it; label again.")
         for project in report.heads
-        for item, what in label_faults(ledger, project)
+        for _, faults in parts("checks")
+        for item, what in faults(ledger, project)
     ]
     return report._replace(flaws=tuple(flaws[:SHOWN]), flaw_count=len(flaws))
 

@@ -17,21 +17,20 @@ from fractions import Fraction
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from assay.canon import encode
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, count
 from assay.files.atomic import atomic_write
 from assay.files.inputs import open_input
 from assay.files.json_files import Document, parse_json
 from assay.importers.column_map import SCORE, column_of, scales_of
 from assay.importers.importer import Importer, Wanted
-from assay.importers.metric_names import may_be_less
 from assay.importers.recognition import importer_of_all
-from assay.importers.samples import gate_name
+from assay.importers.samples import gate_name, may_be_less
 from assay.importers.tally import ImportTally
 from assay.records.reading import read_run
 from assay.scoring.extension import marked
 from assay.scoring.gates import GATES
 from assay.scoring.profile import GateRef, Profile, ProfileCriterion
-from assay.views.documents import encode
 
 PREFIX = "imported-"
 """The prefix of the names of these profiles."""

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from assay.canon import pretty
 from assay.files.atomic import write_file
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
@@ -16,7 +17,6 @@ from assay.scoring.profile import load_profile, make_plan
 from assay.services.evaluations import list_evaluations
 from assay.store.drafts import Draft, Item, draft
 from assay.store.ledger import Ledger
-from assay.views.documents import pretty
 
 OWN_PROFILE = "assay.own-profile/1"
 """The schema of a record with the profile of a decision on files."""

@@ -1,5 +1,5 @@
 """Recomputes a stored release decision: its grades from their stored evidence and recorded
-versions, then the decision on them. Gates: `replay_gates`.
+versions, then the decision on them; and what families do for their gates.
 
 A decision on grades that came without evidence, or whose evidence was forgotten, can't be
 recomputed, which is an error.
@@ -7,12 +7,13 @@ recomputed, which is an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from assay.canon import canonical
 from assay.errors import InputError, NotEnoughEvidence, ShelfError
+from assay.family import parts
 from assay.files.json_files import Document, parse_json
 from assay.files.yaml_files import is_yaml_name
 from assay.library.shelf import Shelf
@@ -20,13 +21,13 @@ from assay.records.decision import DECISION_SCHEMA, Decision
 from assay.records.evidence import Run
 from assay.records.grade import Grade
 from assay.records.scorecard import Scorecard
+from assay.registry import home_value
 from assay.release.plan import check_plan
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.scoring.profile import ScoringPlan, make_plan
 from assay.services.compare import Acceptance, Asked, FreshRuns, compare
 from assay.services.grading import Graded, Grader
 from assay.services.own_profiles import OWN_PROFILE
-from assay.services.replay_gates import GATES
 from assay.services.sides import Rereadable, severe_of, side_of
 from assay.services.stored_grades import Traced, cards_of, stored_evidence, trace
 from assay.services.stored_sides import evidence_of_decision
@@ -43,6 +44,20 @@ class FirstDifference(NamedTuple):
     path: str
     stored: Any
     recomputed: Any
+
+
+class StoredGate(NamedTuple):
+    """The decision of a family: its name, and how it is recomputed."""
+
+    name: str
+    again: Callable[[Ledger, Item, Mapping[str, Any], Shelf, str], dict[str, Any]]
+
+
+def stored_gates() -> dict[str, StoredGate]:
+    """The decisions of families by their schema."""
+    return {
+        schema: home_value(home) for _, table in parts("results") for schema, home in table.items()
+    }
 
 
 class Replayed(NamedTuple):
@@ -235,9 +250,17 @@ class _KnownGrades(Grader):
 def replay_decision(ledger: Ledger, item: Item, shelf: Shelf, *, project: str) -> Replayed:
     """Recompute a stored decision of any kind and compare the bytes."""
     stored = item.tree()
-    again = {DECISION_SCHEMA: _release_decision, **GATES}.get(str(stored.get("schema")))
+    gates = stored_gates()
+    schema = str(stored.get("schema"))
+    again = (
+        _release_decision
+        if schema == DECISION_SCHEMA
+        else gates[schema].again
+        if schema in gates
+        else None
+    )
     if again is None:
-        known = ", ".join((DECISION_SCHEMA, *GATES))
+        known = ", ".join((DECISION_SCHEMA, *gates))
         raise InputError(
             "STO-017",
             f"this decision is of the schema {stored.get('schema')!r}; those of {known} can be"
@@ -354,3 +377,55 @@ def _asked(ledger: Ledger, stored: Mapping[str, Any], item: Item, project: str) 
             }
         ),
     )
+
+
+class StoredEvidence:
+    """The records that a stored gate names."""
+
+    def __init__(self, ledger: Ledger, item: Item, project: str) -> None:
+        self._ledger = ledger
+        self._project = project
+        self.where = item.digest
+
+    def behind(self, digest: str, schema: str) -> list[Item]:
+        """The records of that schema that a record was made of, including those forgotten since."""
+        sources = self._ledger.made_of(digest, project=self._project)
+        items = self._ledger.get_many(sources, project=self._project)
+        return [item for item in items.values() if item.schema == schema]
+
+    def tree(self, digest: Any, what: str, kind: str, schema: str | None = None) -> Any:
+        """The content of one record. A missing, changed or forgotten one is an error, and so is one
+        of another kind.
+        """
+        if not isinstance(digest, str):
+            raise self.unclear(what)
+        item = self._ledger.get(digest, project=self._project)
+        if item is None or item.body is None:
+            state = "is not in the ledger" if item is None else "was forgotten"
+            raise NotEnoughEvidence(
+                "STO-008",
+                f"{what} of this gate {state}: {digest}.",
+                where=self.where,
+                fix="Without it the decision can't be recomputed.",
+            )
+        tree = item.tree()
+        if item.kind != kind or (schema is not None and tree.get("schema") != schema):
+            raise InputError(
+                "REL-008",
+                f"{what} of this gate is a record of the kind '{item.kind}' and the schema"
+                f" {tree.get('schema')!r}.",
+                where=self.where,
+            )
+        return tree
+
+    def unclear(self, what: str) -> InputError:
+        """The error for a record that doesn't name its evidence."""
+        return InputError("REL-008", f"the record has no digest of {what}.", where=self.where)
+
+
+def part_of(tree: Any, name: str, evidence: StoredEvidence) -> dict[str, Any]:
+    """A part of what a stored gate names; an error if it has none."""
+    part = tree.get(name) if isinstance(tree, dict) else None
+    if not isinstance(part, dict):
+        raise evidence.unclear(name)
+    return part

@@ -20,10 +20,9 @@ import msgspec
 from msgspec import structs
 
 from assay.errors import AssayError, InputError, count
-from assay.services.drafts import result_draft
 from assay.services.stored_grades import basis_of
-from assay.store.drafts import Body, Draft, body_of, graded_drafts
-from assay.store.results import stored_of
+from assay.store.drafts import Body, Draft, body_of, draft, graded_drafts
+from assay.store.results import schema_of, stored_of
 
 if TYPE_CHECKING:
     from assay.records.evaluation import Evaluation
@@ -69,11 +68,11 @@ class Store:
 
     def add(self, group: list[Draft]) -> None:
         """Add a group to the queue."""
-        data = _pack([(len(draft.body), draft._replace(body=b"")) for draft in group])
+        data = _pack([(len(one.body), one._replace(body=b"")) for one in group])
         self._waiting.write(len(data).to_bytes(8))
         self._waiting.write(data)
-        for draft in group:
-            self._waiting.write(draft.body)
+        for one in group:
+            self._waiting.write(one.body)
 
     def note(self, text: str) -> None:
         """Report a sentence once everything is stored: a failed command reports only its error."""
@@ -222,3 +221,41 @@ def ledger_line(graded: Graded, payload: Payload) -> bytes:
         body_of(graded.grade.scorecard),
         body_of(payload),
     )
+
+
+def result_draft(document: Mapping[str, Any], verb: str, made_of: Iterable[str]) -> Draft:
+    """A verb's result with its schema, and links to the records it was made from, which must be in
+    the ledger.
+    """
+    made = draft({"schema": schema_of(verb), **document}, kind="result")
+    return made.linked("evidence_of", made_of)
+
+
+def judgement_draft(document: Mapping[str, Any]) -> Draft:
+    """A judge's verdicts, without their cost and without what came from the journal: the same
+    answers are the same judgement.
+    """
+    verdicts = {key: value for key, value in document.items() if key != "usage"}
+    return draft(_without_cached(verdicts), kind="judgement")
+
+
+def _without_cached(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_cached(item) for key, item in value.items() if key != "cached"}
+    return [_without_cached(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def card_drafts(
+    card: Mapping[str, Any],
+    *,
+    audit: Mapping[str, Any] | None,
+    calibration: Mapping[str, Any] | None,
+) -> list[Draft]:
+    """The card of a judge, after the audit and the calibration it was made of."""
+    drafted = draft(card, kind="card")
+    evidence = [
+        draft(document, kind=kind)
+        for kind, document in (("audit", audit), ("calibration", calibration))
+        if document is not None
+    ]
+    return [*evidence, drafted.linked("evidence_of", [draft.name for draft in evidence])]

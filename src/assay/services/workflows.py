@@ -23,7 +23,7 @@ from assay.services.samples import (
     named_baselines,
     shared_samples,
 )
-from assay.stats.rates import rate_difference
+from assay.stats.intervals import rate_difference
 from assay.store import recent
 from assay.store.ledger import Ledger
 from assay.store.names import ActiveWorkflow, active_workflows

@@ -44,9 +44,8 @@ from assay.records.summary import (
 )
 from assay.release.summary import COVERAGE, NORMS, TOP
 from assay.stats.clusters import sampled_share
-from assay.stats.counts import QUANTILES, Counts
 from assay.stats.estimate import SCORES, Range, on_scale
-from assay.stats.intervals import Interval, student, wilson
+from assay.stats.intervals import QUANTILES, Counts, Interval, student, wilson
 from assay.stats.means import estimate_counted_mean
 
 MAX_SLICES = 200

@@ -33,6 +33,8 @@ _EXAM = {
     ),
 }
 
+_WHOLE_FILES = "every file that was written is complete, the rest was not started"
+
 FAMILY = Family(
     "exams",
     verbs={
@@ -41,9 +43,10 @@ FAMILY = Family(
                 _VERBS,
                 "grade exams, gate a release on them, and check their normalisation",
                 actions=_EXAM,
-                description="Grade the answers to an exam of any subject, and gate a release on them.",
+                description="Grade the answers to an exam of any subject, and gate a release on"
+                " them.",
                 example="assay exam grade exam.yaml --answers answers.jsonl -o result.json",
-                left="every file that was written is complete, the rest was not started",
+                left=_WHOLE_FILES,
             ),
         }
     },

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from fastapi import APIRouter, Request
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from assay import exact
@@ -17,15 +18,30 @@ from assay.canon import number_text
 from assay.errors import AssayError
 from assay.families.exams import views
 from assay.families.exams import views as exam_history
-from assay.families.exams.answers import Answer
-from assay.families.exams.document import CheckedExam, check_result, read_result
+from assay.families.exams.answers import Answer, collect
+from assay.families.exams.document import (
+    CheckedExam,
+    check_result,
+    exam_result,
+    pass_line,
+    read_result,
+)
 from assay.families.exams.exam import CAPSTONE, make_exam
 from assay.families.exams.gate import decide, drop_check, soft_schema, soft_score
 from assay.families.exams.lost_marks import lost_marks
-from assay.families.exams.marking import Marking
+from assay.families.exams.marking import Marking, grade_exam
 from assay.families.exams.policy import ExamPolicy, ExamRules
-from assay.families.exams.records import ExamDigests, ExamFileCount, ExamResult, ExamSet, LostMark
+from assay.families.exams.records import (
+    EXAM_GATE,
+    ExamDigests,
+    ExamFileCount,
+    ExamGate,
+    ExamResult,
+    ExamSet,
+    LostMark,
+)
 from assay.families.exams.rubric import ExamRubric
+from assay.families.exams.stored import EXAM_EVIDENCE_SCHEMA, exam_drafts
 from assay.families.exams.views import (
     RAW,
     CheckRow,
@@ -37,21 +53,28 @@ from assay.families.exams.views import (
     exam_name,
     exam_parts,
     exam_view,
+    gate_rows,
+    gate_table,
     gates_of,
 )
 from assay.files.json_files import Document, parse_json
 from assay.records.evidence import Number
-from assay.server import lookup
-from assay.server.auth import READ, Principal
+from assay.records.typed import convert
+from assay.server import bodies, lookup, openapi
+from assay.server.auth import READ, WRITE, Principal
+from assay.server.pages.gate_parts import passed, rests_on
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, RecordList, Text, record_page
 from assay.server.pages.routing import PageRoute
-from assay.server.state import SERVICES, Services
-from assay.services.drafts import EXAM_EVIDENCE_SCHEMA
+from assay.server.requests import ExamRequest
+from assay.server.routing import Route
+from assay.server.served import GatePage, Line, Served
+from assay.server.state import SERVICES, Services, check_name
 from assay.services.samples import NamedBaseline, read_named_baseline
-from assay.store.drafts import Item
-from assay.views.blocks import Column, Empty, Field, Table
+from assay.store.drafts import Draft, Item
+from assay.views.blocks import Column, Decided, Empty, Facts, Field, Part, Sentences, Table, section
 from assay.views.charts import Chart
+from assay.views.charts.chart import shown as stated
 from assay.views.pieces import (
     absent,
     address,
@@ -59,9 +82,11 @@ from assay.views.pieces import (
     moment,
     number,
     phrase,
+    sentence,
     short_digest,
     shown,
     verdict,
+    words,
 )
 
 LOOKED_AT = 200
@@ -405,3 +430,101 @@ def exam_chart(services: Services, project: str, digest: str, name: str) -> Char
         return exam_history.exam_history_chart(past.points, past.distribution, limit=limit)
     draw = {"heatmap": views.heatmap, "patterns": views.patterns}.get(name)
     return None if draw is None else draw(result)
+
+
+class _GateBrief(msgspec.Struct):
+    policy: Any = None
+    passed: Any = None
+    capstone: dict[str, Any] | None = None
+    reasons: list[str] = []
+
+
+_read_gate = msgspec.json.Decoder(_GateBrief).decode
+
+
+def _gate_line(body: bytes) -> Line:
+    gate = _read_gate(body)
+    score = gate.capstone or {}
+    return Line(
+        f"Exam gate, score {stated(score.get('score'))} of {stated(score.get('n'))} items",
+        passed(gate.passed),
+        "; ".join(gate.reasons) or "no reason given",
+        "exam gate",
+    )
+
+
+def _gate_page(
+    services: Services, project: str, item: Item, decision: dict[str, Any]
+) -> list[Part]:
+    """The gate of an exam: what blocks, what only warns, and the results it was decided on."""
+    gate = convert(decision, ExamGate)
+    moved = {} if gate.regression is None else gate.regression.axes
+    changes = [(words(axis), shown(change)) for axis, change in moved.items()]
+    outcome = verdict("passed", "Passed") if gate.passed else verdict("failed", "Failed")
+    checked = [] if gate.verify_rubric is None else [gate.verify_rubric]
+    title = "Change of each axis against the baseline"
+    return [
+        Decided(
+            outcome,
+            shown(gate.policy, "no policy"),
+            " ".join(map(sentence, gate.reasons)) or "No reason given.",
+        ),
+        section("Gates", gate_table([*gate_rows(gate), *map(check_row, checked)]), id="rules"),
+        *([section(title, Facts(changes), id="axes")] if changes else []),
+        *([section("Notes", Sentences(gate.notes), id="notes")] if gate.notes else []),
+        rests_on(services, project, item, "exams", decision),
+    ]
+
+
+routes = APIRouter(route_class=Route, prefix="/api/v1", tags=["records"], responses=openapi.EVERY)
+
+
+@routes.post(
+    "/exams/grade",
+    status_code=201,
+    summary="Grade the answers to an exam",
+    responses=openapi.POSTED,
+    openapi_extra=openapi.body(ExamRequest),
+)
+async def grade_an_exam(
+    request: Request, principal: Principal = WRITE, services: Services = SERVICES
+) -> Response:
+    """The same evaluator as `assay exam grade`; the result is stored, and every result of an exam
+    stays.
+    """
+    body = await bodies.read(request, services.settings, ExamRequest)
+
+    def work() -> tuple[ExamResult, list[Draft]]:
+        files = body.exam if isinstance(body.exam, list) else [body.exam]
+        exam = make_exam(
+            [bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)]
+        )
+        rules = ExamRules(services.shelf.policy_of("exam", check_name(body.policy)))
+        marking = Marking(
+            services.shelf.rubric_of(
+                "exam", check_name(body.rubric or exam.rubric or rules.policy.default_rubric)
+            )
+        )
+        lines = [
+            bodies.document(line, at=f"answers[{index}]") for index, line in enumerate(body.answers)
+        ]
+        answers = collect(lines, (item.id for item in exam.items), where="answers")
+        graded = grade_exam(exam, answers.by_item, marking)
+        result = replace(
+            exam_result(graded, rules, unknown=answers.unknown, faults=answers.faults),
+            pass_line=pass_line(exam.pass_score, graded.score),
+        )
+        return result, exam_drafts(result, exam, answers.by_item.values(), author=principal.author)
+
+    document, drafts = await services.in_turn(principal.project, work)
+    stored = (await services.writer.put(principal.project, drafts))[-1]
+    return bodies.created(request, stored, "exams", result=document)
+
+
+SERVED = Served(
+    pages=(router,),
+    routes=(routes,),
+    menu={"/exams": "Exams"},
+    charts={"exams": exam_chart},
+    gates={EXAM_GATE: GatePage("exam gate", "The last exam gate", _gate_line, _gate_page)},
+)

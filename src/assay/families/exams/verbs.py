@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.frame import (
     STORE,
@@ -73,7 +74,6 @@ from assay.records.systems import Systems
 from assay.registry import is_path
 from assay.release.baseline import changed
 from assay.services.named_baselines import find_named
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -217,7 +217,7 @@ def _graded(options: Options, store: Store | None) -> int:
         ),
     )
     if store is not None:
-        from assay.services.drafts import exam_drafts
+        from assay.families.exams.stored import exam_drafts
 
         store.put(exam_drafts(result, exam, answers.by_item.values()))
     forms = {
@@ -439,7 +439,7 @@ def _gate(options: Options, store: Store | None) -> int:
     if CAPSTONE not in exams:
         verdict = unchecked(verdict)
     if store is not None:
-        from assay.services.drafts import exam_gate_drafts
+        from assay.families.exams.stored import exam_gate_drafts
 
         store.put(
             exam_gate_drafts(

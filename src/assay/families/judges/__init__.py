@@ -70,11 +70,17 @@ FAMILY = Family(
         "measure": {
             "agreement": (
                 _RATERS,
-                "compare two or more raters of the same items: kappas, alpha, correlations, each with its interval",
+                (
+                    "compare two or more raters of the same items: kappas, alpha, correlations,"
+                    " each with its interval"
+                ),
             ),
             "pairwise": (
                 _RATERS,
-                "summarise verdicts on pairs in both orders: consistency, win rate, accuracy, position bias",
+                (
+                    "summarise verdicts on pairs in both orders: consistency, win rate, accuracy,"
+                    " position bias"
+                ),
             ),
         }
     },

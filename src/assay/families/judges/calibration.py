@@ -30,12 +30,16 @@ from assay.families.judges.label_rows import (
 )
 from assay.judging.answer_times import answered_at
 from assay.records.grade import ENGINE
-from assay.stats.agreement import agreement, krippendorff_alpha
-from assay.stats.calibration import mean_difference, naive, ppi, tuned_weight
+from assay.stats.agreement import (
+    agreement,
+    cohen_kappa,
+    count_pairs,
+    krippendorff_alpha,
+    weighted_kappa,
+)
+from assay.stats.calibration import mean_difference, misclassification, naive, ppi, tuned_weight
 from assay.stats.correlation import kendall_tau_b, pearson, spearman
 from assay.stats.intervals import Interval, wilson
-from assay.stats.kappa import cohen_kappa, count_pairs, weighted_kappa
-from assay.stats.misclassification import misclassification
 
 _NOT_RANDOM = (
     "The judge rates the labelled rows differently from the rest, or rates more of them: if they"

@@ -37,8 +37,7 @@ from assay.records.summary import ValueInterval, value_interval
 from assay.stats.calibration import mean_difference
 from assay.stats.changes import kappa_change, more_than
 from assay.stats.comparison import holm
-from assay.stats.intervals import wilson
-from assay.stats.rates import mcnemar
+from assay.stats.intervals import mcnemar, wilson
 
 DRIFT_SCHEMA = "assay.judge-drift/1"
 

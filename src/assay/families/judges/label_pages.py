@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.errors import AssayError, ShelfError, UsageError
+from assay.errors import AssayError, ShelfError, UsageError, count
 from assay.families.judges.label_views import (
     DRAWN,
     StoredLabel,
@@ -31,6 +31,7 @@ from assay.families.judges.labelling import (
     command_of,
     current,
     find_set,
+    labels_of_evaluation,
     labels_of_run,
     labels_of_set,
     list_sets,
@@ -52,14 +53,15 @@ from assay.server.pages.evaluations import FIRST
 from assay.server.pages.layout import page
 from assay.server.pages.login import local
 from assay.server.pages.routing import SENT, PageRoute
+from assay.server.pages.run import SampleContext
 from assay.server.problems import Problem, problem_of
 from assay.server.state import SERVICES, Services, check_name
 from assay.services.evaluations import StoredEvaluation
-from assay.services.samples import newest_evaluations
+from assay.services.samples import SampleView, newest_evaluations
 from assay.store.drafts import Item, digest_bytes
 from assay.store.results import stored_of
-from assay.views.blocks import Column, Empty, Field, Note, Paragraph, Part, Table
-from assay.views.pieces import clip, link, listed, moment, phrase, sentence
+from assay.views.blocks import Column, Empty, Field, Note, Paragraph, Part, Table, section
+from assay.views.pieces import address, clip, link, listed, moment, phrase, sentence
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 SHOWN = 20
@@ -598,3 +600,54 @@ def show_results(
         nav=NAV,
         lead=f"{'Pairs' if label_set.other else 'Scores'} of {drawn_from(label_set)}",
     )
+
+
+OVERRIDES = 5
+"""How many runs with an override are linked."""
+
+
+def people_of_run(services: Services, project: str, digest: str, context: SampleContext) -> Part:
+    """People's verdicts, which no gate reads. Labels are only counted: a rater who has yet to label
+    this sample must not see other labels.
+    """
+    labels = labels_of_run(services.ledger, digest, project=project)
+    within = context.stored.evaluation.id if context.stored else None
+    href = address("label", "override", run=digest, in_=within)
+    raters = len({stored.label.rater for stored in labels.labels})
+    text = f"{count(len(labels.labels), 'label')} by {count(raters, 'rater')}. "
+    counted = Paragraph(phrase(text, link("Sets of labels", address("label"))))
+    nothing = Paragraph("No verdicts on this run yet.", "absent")
+    return section(
+        "People's verdicts",
+        people_table(labels._replace(labels=())) if labels.overrides else None,
+        counted if labels.labels else None if labels.overrides else nothing,
+        Paragraph(link("Give your own verdict, with the reason", href)),
+        id="people",
+    )
+
+
+def people_of_evaluation(
+    services: Services, project: str, stored: StoredEvaluation, view: SampleView
+) -> str:
+    """How many verdicts people gave on these runs, with links; empty if there are none."""
+    labels = labels_of_evaluation(services.ledger, stored.digest, project=project)
+    parts = []
+    if labels.labels:
+        on = f" on {count(labels.items, 'run')} by {count(labels.raters, 'rater')}"
+        parts.append(phrase(link(count(labels.labels, "label"), "/label"), on))
+    if labels.overrides:
+        names = {run.digest: row.sample for row in view.rows for run in row.runs}
+        runs = [
+            link(clip(names.get(run, run), 60), address("runs", run, in_=stored.evaluation.id))
+            for run in labels.overridden[:OVERRIDES]
+        ]
+        more = labels.overrides - len(runs)
+        parts.append(
+            phrase(
+                f"overrides on {count(labels.overrides, 'run')} ({labels.to_pass:,} pass,"
+                f" {labels.to_fail:,} fail): ",
+                listed(runs),
+                f" and {more:,} more" if more else "",
+            )
+        )
+    return phrase("People's verdicts: ", listed(parts, "; ")) if parts else ""

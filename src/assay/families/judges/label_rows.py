@@ -16,7 +16,7 @@ from assay.canon import number_text
 from assay.errors import Fault, InputError, few
 from assay.exact import is_number
 from assay.files.json_files import Document, Unread, stream_documents
-from assay.judging.lines import refuse, take_all
+from assay.judging.items import refuse, take_all
 from assay.registry import near_miss
 from assay.stats.calibration import Kind
 

@@ -73,8 +73,14 @@ from assay.services.evaluations import (
     read_evaluation,
     stored_items,
 )
-from assay.stats.agreement import Level, agreement, krippendorff_alpha
-from assay.stats.kappa import cohen_kappa, count_pairs, weighted_kappa
+from assay.stats.agreement import (
+    Level,
+    agreement,
+    cohen_kappa,
+    count_pairs,
+    krippendorff_alpha,
+    weighted_kappa,
+)
 from assay.stats.pairwise import half_wilson
 from assay.store.drafts import Draft, Item, Link, draft
 from assay.store.ledger import Ledger

@@ -4,7 +4,7 @@ expires, so whether it admits its judge is decided at the time of viewing.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -13,12 +13,11 @@ from starlette.responses import Response
 
 from assay.canon import time_of
 from assay.errors import AssayError
-from assay.families.judges import charts
+from assay.families.judges import charts, label_pages
 from assay.families.judges.charts import reliability
 from assay.families.judges.drift import compare_cards
 from assay.families.judges.views import (
     NO_TERMS,
-    WITHOUT_TERMS,
     DriftView,
     admission_lines,
     age_text,
@@ -29,7 +28,7 @@ from assay.families.judges.views import (
     judge_view,
 )
 from assay.grading.policy import JudgeTerms, Policy, make_rules
-from assay.judging.card import admit, age_days, newest, read_card
+from assay.judging.card import WITHOUT_TERMS, admit, age_days, check_card, newest, read_card
 from assay.records.judge_card import (
     AuditRecord,
     CalibrationRecord,
@@ -38,14 +37,16 @@ from assay.records.judge_card import (
     JudgeCard,
 )
 from assay.records.typed import convert
-from assay.server import lookup
-from assay.server.auth import READ, Principal
+from assay.server import bodies, lookup, openapi
+from assay.server.auth import JUDGE, READ, Principal
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Cursor, RecordList, record_page
 from assay.server.pages.routing import PageRoute
+from assay.server.routing import Route
+from assay.server.served import Alarm, Served
 from assay.server.state import SERVICES, Services
 from assay.services.samples import newest_evaluations
-from assay.store.drafts import Item
+from assay.store.drafts import Item, draft
 from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, section
 from assay.views.charts import Chart, trends
 from assay.views.evaluations import versioned
@@ -404,3 +405,58 @@ def judge_chart(services: Services, project: str, digest: str, name: str) -> Cha
     if name == "drift":
         return drift_chart(cards_of(services, project, card.model))
     return next((chart for chart in judge_charts(card) if chart.name == name), None)
+
+
+def _of_cards(services: Services, project: str) -> Iterable[Alarm]:
+    """Judges whose newest card is too old to gate, by the first policy on the shelf that has terms
+    for judges.
+    """
+    terms = next(iter(policies(services).values()), None)
+    if terms is None:
+        return
+    for card, href in current_cards(services, project).values():
+        stale = [
+            term.sentence
+            for term in admit(card, terms, now=datetime.now(UTC)).terms
+            if term.id == "age" and term.holds is not True
+        ]
+        if stale:
+            yield Alarm("open", f"Judge {card.model} may not gate: {stale[0]}.", href)
+
+
+routes = APIRouter(route_class=Route, prefix="/api/v1", tags=["records"], responses=openapi.EVERY)
+
+
+@routes.post(
+    "/cards",
+    status_code=201,
+    summary="Post the card of a judge",
+    responses=openapi.POSTED,
+    openapi_extra=openapi.body({"type": "object"}),
+)
+async def post_card(
+    request: Request, principal: Principal = JUDGE, services: Services = SERVICES
+) -> Response:
+    """A card made by `assay judge card`. Policies with terms for judges use the cards of their
+    project.
+    """
+    tree = await bodies.tree(request, services.settings)
+    card = check_card(tree, where="body", now=datetime.now(UTC))
+    stored = (
+        await services.writer.put(
+            principal.project, [draft(card, kind="card", author=principal.author)]
+        )
+    )[0]
+    services.forget_cards(principal.project)
+    return bodies.created(request, stored, "cards")
+
+
+SERVED = Served(
+    pages=(label_pages.router, router),
+    routes=(routes,),
+    menu={"/label": "Label", "/judges": "Judges"},
+    charts={"judges": judge_chart},
+    alarms=_of_cards,
+    of_run=label_pages.people_of_run,
+    of_evaluation=label_pages.people_of_evaluation,
+)

@@ -15,8 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from assay.errors import count
 from assay.grading.policy import disagrees_too_often
-from assay.judging.budget import Usage
-from assay.judging.client import JudgeAnswer
+from assay.judging.client import JudgeAnswer, Usage
 from assay.judging.items import AnswerPair
 from assay.judging.questions import PAIRWISE_PROMPT, Order, PairQuestion
 from assay.judging.rubric_task import OUTCOMES, Asker, spread

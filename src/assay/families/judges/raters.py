@@ -26,8 +26,8 @@ from assay.files.json_files import Unread, stream_documents
 from assay.files.tables import csv_rows, line_of
 from assay.records.reading import read_record
 from assay.registry import near_miss
+from assay.stats import agreement, correlation, pairwise
 from assay.stats import agreement as many
-from assay.stats import correlation, kappa, pairwise
 from assay.stats.intervals import Interval, student
 from assay.stats.pairwise import JudgedPair
 
@@ -355,11 +355,13 @@ def describe_ratings(ratings: Ratings, level: many.Level) -> dict[str, Any]:
 
     first, second = columns[0], columns[1]
     numbers: tuple[Any, Any] = (first, second)
-    pairs = kappa.count_pairs(first, second) if not several else kappa.RatingPairs([], {}, 0)
+    pairs = (
+        agreement.count_pairs(first, second) if not several else agreement.RatingPairs([], {}, 0)
+    )
     order = several or words
     weighted: dict[str, Any] = {
         weights: shown(
-            f"weighted_kappa.{weights}", order, partial(kappa.weighted_kappa, pairs, weights)
+            f"weighted_kappa.{weights}", order, partial(agreement.weighted_kappa, pairs, weights)
         )
         for weights in _WEIGHTS
     }
@@ -368,7 +370,7 @@ def describe_ratings(ratings: Ratings, level: many.Level) -> dict[str, Any]:
             weights: shown(
                 f"weighted_kappa.by_value.{weights}",
                 "",
-                partial(kappa.weighted_kappa, pairs, weights, by_value=True),
+                partial(agreement.weighted_kappa, pairs, weights, by_value=True),
             )
             for weights in _WEIGHTS
         }
@@ -385,7 +387,7 @@ def describe_ratings(ratings: Ratings, level: many.Level) -> dict[str, Any]:
             for name, column in ratings.columns.items()
         },
         "level": level,
-        "cohen_kappa": shown("cohen_kappa", several, lambda: kappa.cohen_kappa(pairs)),
+        "cohen_kappa": shown("cohen_kappa", several, lambda: agreement.cohen_kappa(pairs)),
         "weighted_kappa": weighted,
         "krippendorff_alpha": shown(
             "krippendorff_alpha", "", lambda: many.krippendorff_alpha(items, level=level)
@@ -407,7 +409,7 @@ def _uneven(categories: Sequence[float]) -> bool:
     return len({later - earlier for earlier, later in successive(categories)}) > 1
 
 
-def _confusion(pairs: kappa.RatingPairs, raters: Sequence[str]) -> dict[str, Any]:
+def _confusion(pairs: agreement.RatingPairs, raters: Sequence[str]) -> dict[str, Any]:
     """How often the first rater (rows) gave one category and the second (columns) another."""
     size = len(pairs.categories)
     compared = {"rows": raters[0], "columns": raters[1]}
@@ -430,9 +432,11 @@ def _confusion(pairs: kappa.RatingPairs, raters: Sequence[str]) -> dict[str, Any
     }
 
 
-def _classification(pairs: kappa.RatingPairs, raters: Sequence[str]) -> dict[str, Any]:
-    classified = kappa.classify(pairs)
-    numbers = classified._asdict() if classified else dict.fromkeys(kappa.Classification._fields)
+def _classification(pairs: agreement.RatingPairs, raters: Sequence[str]) -> dict[str, Any]:
+    classified = agreement.classify(pairs)
+    numbers = (
+        classified._asdict() if classified else dict.fromkeys(agreement.Classification._fields)
+    )
     return {"reference": raters[0], "predicted": raters[1], **numbers}
 
 

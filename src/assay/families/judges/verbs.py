@@ -52,9 +52,8 @@ from assay.families.judges.label_rows import (
 from assay.families.judges.pairwise import DEFINITION, compare, comparisons_document, pair_questions
 from assay.files.json_files import Document, read_json, stream_documents
 from assay.grading.policy import make_rules
-from assay.judging.card import admit_tree, check_card, make_card, read_card
-from assay.judging.claims_task import claims_of, judge_parts, judged_runs
-from assay.judging.figures import impossible
+from assay.judging.card import admit_tree, check_card, impossible, make_card, read_card
+from assay.judging.claims_task import claims_of, judge_parts, judged_runs, passages_of, weighed_runs
 from assay.judging.identity import definition_name, member_name, prompt_name, rubric_name, scorer_of
 from assay.judging.items import (
     AnswerPair,
@@ -64,7 +63,6 @@ from assay.judging.items import (
     read_items,
     read_pairs,
 )
-from assay.judging.passages_task import passages_of, weighed_runs
 from assay.judging.questions import (
     CLAIM_PROMPT,
     PAIRWISE_PROMPT,
@@ -92,8 +90,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from assay.families.judges.labelling import LabelledRows
-    from assay.judging.budget import Usage
-    from assay.judging.client import Client
+    from assay.judging.client import Client, Usage
     from assay.judging.config import JudgeSpec
     from assay.scoring.rubric import Rubric
     from assay.services.storing import Result, Store
@@ -582,7 +579,7 @@ def _card(options: Options, store: Store | None) -> int:
         },
     }
     if store is not None:
-        from assay.services.drafts import card_drafts
+        from assay.services.storing import card_drafts
 
         store.put(card_drafts(document, audit=audited, calibration=calibration))
     may = "may gate" if admission.may_gate else "may not gate"

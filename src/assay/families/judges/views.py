@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from assay.errors import count
 from assay.families.judges import charts
 from assay.families.judges.charts import reliability
+from assay.judging.card import WITHOUT_TERMS
 from assay.records.judge_card import (
     AgreementBlock,
     CalibrationRecord,
@@ -57,10 +58,6 @@ CORRECTED = {
     "misclassification": "Corrected for misclassification",
 }
 MEAN = "The mean verdict, corrected for the judge"
-WITHOUT_TERMS = (
-    "A policy without terms for judges accepts the scores of any judge, with or without a card,"
-    " unless the profile requires calibration: then no judge may gate."
-)
 NO_TERMS = f"No policy here has terms for judges. {WITHOUT_TERMS}"
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 from fastapi import APIRouter, Query, Request
+from msgspec import structs
 from starlette.responses import Response
 
 from assay.errors import AssayError
@@ -18,11 +19,13 @@ from assay.families.tools.forms import upgrade
 from assay.families.tools.legibility_score import scale
 from assay.families.tools.names import AREAS, FULL, file_stamp, stamp
 from assay.families.tools.records import (
+    SCHEMA_GATE,
     GradedAnswer,
     GradeReport,
     GradingEntry,
     StoredIndex,
     ToolCheck,
+    ToolGate,
 )
 from assay.families.tools.views import (
     MAX_HISTORY,
@@ -34,18 +37,24 @@ from assay.families.tools.views import (
     ToolQuery,
     ToolRow,
     TreeRow,
+    first_reason,
+    gate_outcome,
+    gate_title,
+    gate_view,
     tool_rows,
 )
 from assay.records.typed import convert
 from assay.server import lookup
 from assay.server.auth import READ, Principal
+from assay.server.pages.gate_parts import rests_on
 from assay.server.pages.layout import page
 from assay.server.pages.paging import Text
 from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
+from assay.server.served import GatePage, Line, Served
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
-from assay.views.blocks import Paragraph, Section, contents, section
+from assay.views.blocks import Paragraph, Part, Section, contents, section
 from assay.views.pieces import address
 
 SEARCHED = 2000
@@ -460,3 +469,33 @@ def _record_section(record: GradingEntry | GradeReport, keys: Sequence[str], ite
     return views.record_section(
         record, keys, own=item.digest, stored=item.created_at, author=item.author
     )
+
+
+class _GateBrief(msgspec.Struct):
+    passed: Any = None
+    results: Any = None
+
+
+_read_gate = msgspec.json.Decoder(_GateBrief).decode
+
+
+def _gate_line(body: bytes) -> Line:
+    gate = convert(structs.asdict(_read_gate(body)), ToolGate)
+    return Line(gate_title(gate), gate_outcome(gate), first_reason(gate), "tool schemas")
+
+
+def _gate_page(
+    services: Services, project: str, item: Item, decision: dict[str, Any]
+) -> list[Part]:
+    """The production gate: each subject with its rules."""
+    return [
+        *gate_view(convert(decision, ToolGate)),
+        rests_on(services, project, item, "schemas", decision),
+    ]
+
+
+SERVED = Served(
+    pages=(router,),
+    menu={"/schemas": "Tools"},
+    gates={SCHEMA_GATE: GatePage("tool schemas", "The last tool gate", _gate_line, _gate_page)},
+)

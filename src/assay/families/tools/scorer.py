@@ -26,10 +26,9 @@ from assay.families.tools.policy import SchemaRules
 from assay.families.tools.protocol import check_prompts, prompts_digest, score_fault
 from assay.families.tools.versions import SCORING_PROTOCOL
 from assay.files.json_files import parse_json
-from assay.judging.client import Client, Errored
+from assay.judging.client import Client, Errored, Journal
 from assay.judging.config import JudgeSpec
 from assay.judging.endpoints import Prompt
-from assay.judging.journal import Journal
 from assay.judging.replies import unfenced
 from assay.sandbox.commands import NoAnswerError, ask_command, split_command
 

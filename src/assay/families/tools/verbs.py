@@ -260,7 +260,7 @@ def keep(store: Store | None, tree: Tree, pairs: list[tuple[str, str]]) -> None:
     asked for. What is there already is not stored again.
     """
     if store is not None:
-        from assay.services.drafts import tree_drafts
+        from assay.families.tools.stored import tree_drafts
 
         store.put(*(tree_drafts(tree, kind, name) for kind, name in pairs))
 
@@ -803,7 +803,7 @@ def _gate(options: Options, store: Store | None) -> int:
     evidence = _evidence(tree, options.names, lists_of(options), store, now=now_of(options))
     gate = decide(options.names, evidence, tree.rules)
     if store is not None:
-        from assay.services.drafts import schema_gate_drafts
+        from assay.families.tools.stored import schema_gate_drafts
 
         store.put(schema_gate_drafts(gate, options.names, evidence, tree.rules))
     failed = ExitCode.FAILED if gate.violated else ExitCode.NOT_ENOUGH
@@ -1228,7 +1228,7 @@ def _consume(
         reports.append(_report(options, item, given, rules, tree, now))
         progress_count(len(reports), len(assessed))
     if store is not None:
-        from assay.services.drafts import report_drafts, tree_drafts
+        from assay.families.tools.stored import report_drafts, tree_drafts
 
         namespaces = sorted({schema.namespace for schema, _, _ in assessed}) if tree else []
         store.put(

@@ -6,15 +6,11 @@ description.
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from assay.families.exams import pages
-from assay.families.judges import label_pages
-from assay.families.judges import pages as judges
-from assay.families.tools import pages as schemas
 from assay.server.bodies import header
 from assay.server.pages import (
     attachments,
@@ -33,6 +29,7 @@ from assay.server.pages import (
     runs,
 )
 from assay.server.pages.routing import PageRoute, mark, refused
+from assay.server.served import served
 
 PAGES = (
     overview,
@@ -45,19 +42,18 @@ PAGES = (
     run,
     compare,
     decisions,
-    pages,
-    judges,
-    label_pages,
-    label_pages,
-    label_pages,
-    label_pages,
-    schemas,
     library,
     login,
     charts,
     files,
 )
-"""Every file with pages. If an address matches two, the first one serves it."""
+"""Every file with pages of the core. If an address matches two, the first one serves it."""
+
+
+def routers() -> list[APIRouter]:
+    """The pages of the core and of families."""
+    own = [module.router for module in PAGES]
+    return [*own, *(router for family in served() for router in family.pages)]
 
 
 def install(app: FastAPI) -> None:
@@ -66,8 +62,8 @@ def install(app: FastAPI) -> None:
     """
     app.state.page_paths = frozenset(
         route.path
-        for module in PAGES
-        for route in module.router.routes
+        for router in routers()
+        for route in router.routes
         if isinstance(route, PageRoute)
     )
     plain = app.exception_handlers[HTTPException]

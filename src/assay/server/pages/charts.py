@@ -14,8 +14,6 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.families.exams.pages import exam_chart
-from assay.families.judges.pages import judge_chart
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.bodies import header
@@ -23,6 +21,7 @@ from assay.server.pages.decisions import decision_chart
 from assay.server.pages.overview import workflow_chart
 from assay.server.pages.routing import PageRoute
 from assay.server.problems import Problem
+from assay.server.served import served
 from assay.server.state import SERVICES, Services
 from assay.views import drawing
 from assay.views.charts import Chart, grades, steps
@@ -40,8 +39,6 @@ OF_GRADE: dict[str, Callable[[Mapping[str, Any]], Chart]] = {
 
 OF_RECORD: dict[str, Callable[[Services, str, str, str], Chart | None]] = {
     "decisions": decision_chart,
-    "exams": exam_chart,
-    "judges": judge_chart,
     "workflows": workflow_chart,
 }
 """The function for the charts of a stored record, by the first part of its page's address. It takes
@@ -104,9 +101,8 @@ def get_record_chart(
     services: Services = SERVICES,
 ) -> Response:
     """A chart of a stored decision, exam or card."""
-    chart = (
-        OF_RECORD[kind](services, principal.project, digest, name) if kind in OF_RECORD else None
-    )
+    drawn = {**OF_RECORD, **{kind: draw for each in served() for kind, draw in each.charts.items()}}
+    chart = drawn[kind](services, principal.project, digest, name) if kind in drawn else None
     if chart is None:
         raise lookup.absent("chart", name)
     return picture(request, chart, ending)

@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse
 
 from assay import __version__
 from assay.server.problems import Problem
+from assay.server.served import served
 from assay.store.ledger import DEFAULT_PROJECT
 from assay.views.blocks import Column as Column
 from assay.views.blocks import Empty, Group, Heading, Paragraph, Part, Verbatim, parts_of
@@ -44,13 +45,14 @@ NAV = {
     "/evaluations": "Evaluations",
     "/compare": "Compare",
     "/decisions": "Decisions",
-    "/label": "Label",
-    "/exams": "Exams",
-    "/judges": "Judges",
-    "/schemas": "Tools",
-    "/library": "Library",
 }
-"""The menu at the top of every page; an entry without a page is left out."""
+"""The menu at the top of every page, before the entries of families and the library."""
+
+
+@cache
+def _menu() -> dict[str, str]:
+    families = {path: name for family in served() for path, name in family.menu.items()}
+    return {**NAV, **families, "/library": "Library"}
 
 
 @cache
@@ -74,8 +76,9 @@ def page(
     template: str = "page.html",
     **values: Any,
 ) -> HTMLResponse:
-    """A whole page. `nav` is the entry of NAV it belongs to, `lead` the sentence under its title,
-    `scripts` the static files that it loads; `template` extends `page.html`, and takes `values`.
+    """A whole page. `nav` is the entry of the menu it belongs to, `lead` the sentence under
+    its title, `scripts` the static files that it loads; `template` extends `page.html`, and takes
+    `values`.
     """
     available = getattr(request.app.state, "page_paths", ())
     principal = request.scope.get("assay.principal")
@@ -88,7 +91,7 @@ def page(
         lead=lead,
         scripts=scripts,
         static=static,
-        menu={path: name for path, name in NAV.items() if path in available},
+        menu={path: name for path, name in _menu().items() if path in available},
         principal=principal,
         settings=request.app.state.services.settings,
         version=__version__,

@@ -17,7 +17,7 @@ from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.layout import page
 from assay.server.pages.routing import PageRoute
-from assay.server.pages.run_rows import sample_of, workflow_of
+from assay.server.pages.run import sample_of, workflow_of
 from assay.server.state import SERVICES, Services
 from assay.store import events
 from assay.store.events import StoredEvent
