@@ -67,7 +67,7 @@ class Family:
         doctor: str = "",
         agents: str = "",
         functions: Mapping[str, str] | None = None,
-        steps: str = "",
+        steps: Mapping[str, str] | None = None,
         inputs: str = "",
         checks: str = "",
     ) -> None:
@@ -94,8 +94,9 @@ class Family:
         """Tools of `assay mcp`: a table of `cli.mcp_tools.AgentTool`."""
         self.functions = functions or {}
         """Functions of `import assay`: the home of each."""
-        self.steps = steps
-        """A step that runs after each run of `assay run`: see `running.post_run`."""
+        self.steps = steps or {}
+        """What it measures after a run: by the key of the workflow file that asks for it, the home of
+        a `running.steps.RunStep`."""
         self.inputs = inputs
         """Results that `gate`, `report` and `baseline` read beside runs."""
         self.checks = checks
