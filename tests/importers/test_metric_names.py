@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.importers.samples import may_be_less
+from assay.importers.metric_names import may_be_less
 
 
 def test_names_where_less_may_be_better() -> None:

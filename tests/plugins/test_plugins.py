@@ -20,7 +20,7 @@ from assay import plugins
 from assay.errors import ShelfError
 from assay.formulas import FORMULAS
 from assay.importers.known import KNOWN
-from assay.judging.endpoints import JUDGE_APIS as JUDGES
+from assay.judging.apis import JUDGE_APIS as JUDGES
 from assay.library.shelf import load_file
 from assay.plugins import loading, points
 from assay.running.adapters import ADAPTERS

@@ -23,7 +23,8 @@ from assay.running.compatibility import prepare
 from assay.running.dataset import from_rows
 from assay.running.post_run import additions_of, after_of, idle_scorers
 from assay.running.runner import Runner, RunSettings, work_of
-from assay.running.scorers import PlacedScorer, Scorer
+from assay.running.scorer_results import Scorer
+from assay.running.scorers import PlacedScorer
 from assay.running.workflow import LoadedWorkflow, make_workflow
 from assay.scoring.extension import Additions, extended
 from assay.scoring.profile import ProfileCriterion, make_plan

@@ -23,9 +23,9 @@ from assay.cli.parsing import Options
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, UsageError, count, printable
 from assay.files.yaml_files import read_entry
+from assay.judging.apis import needs_address
 from assay.judging.client import Client, Journal, price_of, tokens_of
 from assay.judging.config import JudgeSpec, Limits, Price, check_spec, load_judge
-from assay.judging.endpoints import needs_address
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -26,7 +26,7 @@ _REGISTRIES = {
     "measures": "assay.scoring.metrics:MEASURES",
     "importers": "assay.importers.known:KNOWN",
     "exporters": "assay.views.exporters:EXPORTERS",
-    "judges": "assay.judging.endpoints:JUDGE_APIS",
+    "judges": "assay.judging.apis:JUDGE_APIS",
     "adapters": "assay.running.adapters:ADAPTERS",
 }
 """Where each kind is that plugins can add to. Its entry points have the group `assay.KIND`."""

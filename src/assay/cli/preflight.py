@@ -112,8 +112,8 @@ def check_endpoints(workflow: LoadedWorkflow, judge: JudgeSpec | None) -> None:
             )
     if judge is None:
         return
+    from assay.judging.apis import needs_address
     from assay.judging.config import key_of
-    from assay.judging.endpoints import needs_address
 
     key_of(judge)
     if not needs_address(judge.api) or judge.proxy_from_environment:

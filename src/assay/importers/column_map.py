@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from assay.errors import InputError, UsageError
-from assay.importers.samples import may_be_less, plain_name
+from assay.importers.metric_names import may_be_less, plain_name
 from assay.registry import near_miss
 
 SCORE = "score:"

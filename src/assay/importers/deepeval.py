@@ -23,6 +23,7 @@ from assay.files.json_files import member
 from assay.files.json_stream import stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.metric_names import may_be_less
 from assay.importers.samples import (
     UNVERSIONED,
     ResultOrigin,
@@ -30,7 +31,6 @@ from assay.importers.samples import (
     file_id,
     is_immense,
     is_number,
-    may_be_less,
     objects,
     optional,
     refused,

@@ -24,6 +24,7 @@ from assay.files.line_groups import JsonLine, LineGroups
 from assay.files.tables import table_rows
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.metric_names import may_be_less
 from assay.importers.samples import (
     UNVERSIONED,
     ResultOrigin,
@@ -33,7 +34,6 @@ from assay.importers.samples import (
     head_of,
     is_near,
     is_number,
-    may_be_less,
     name_of,
     objects,
     optional,

@@ -17,13 +17,13 @@ from assay.files.tables import line_of, table_rows
 from assay.importers.cells import MetricColumns, first_of, present, structure_of
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.metric_names import plain_name
 from assay.importers.samples import (
     UNVERSIONED,
     ResultOrigin,
     failure_of,
     file_id,
     is_about_failure,
-    plain_name,
     sample_run,
     shaped,
     short_id,

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from functools import lru_cache
 from hashlib import sha256
 from math import isfinite
 from typing import Any, NamedTuple, TypeGuard, TypeVar
@@ -23,6 +22,7 @@ from assay.files.inputs import file_digest, open_input
 from assay.importers.column_map import is_ending, is_kind_of_error, may_report_failure
 from assay.importers.head import HEAD, Head
 from assay.importers.importer import NameVersion, Wanted
+from assay.importers.metric_names import plain_name
 from assay.importers.tally import ImportTally, Metric
 from assay.records.evidence import IMPORTED, RUN_SCHEMA
 
@@ -403,37 +403,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, dict | list):
         return _KINDS[type(value)]
     return repr(value)[:60]
-
-
-_LESS = re.compile(
-    r"toxi|hallucinat|harmful|malicious|perplexity|stereotyp|latency|distance|unsafe|incorrect"
-    r"|contradict|divergence|penalt"
-    r"|(?:^|_)(?:bias|error|loss|risk|brier|noise_sensitivity|bits_per_byte|likelihood_diff|profan"
-    r"|offensive|insult|violation|jailbreak|attack_success|misinformation)"
-    r"|(?:^|_)(?:wer|cer|ter|mer|ece|ppl|mae|mse|rmse|fpr|fnr|duration|runtime|seconds|cost)(?:_|$)"
-    r"|(?:^|_)(?:fail(?:ed|ures?|s|_rate)|(?:false_(?:positive|negative)|mistake|leak)s?|leakage|wrong"
-    r"|hate|violence|self_harm|sexual|regret|elapsed|response_time)(?:_|$)"
-)
-
-
-@lru_cache(1024)
-def plain_name(label: str) -> str:
-    """A name in lower case, with one underscore between words.
-
-    >>> plain_name("NoiseSensitivity (relevant)"), plain_name("wer,none")
-    ('noise_sensitivity_relevant', 'wer_none')
-    """
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", label)
-    return re.sub(r"[^a-z0-9]+", "_", parted.lower()).strip("_")
-
-
-def may_be_less(label: str) -> bool:
-    """Whether a metric may be better when it is lower, judging by its name.
-
-    >>> [may_be_less(name) for name in ("Toxicity", "wer,none", "brier_score", "answer_relevancy")]
-    [True, True, True, False]
-    """
-    return _LESS.search(plain_name(label)) is not None
 
 
 NOTHING = ("", "nan", "null", "none", "n/a", "na")

@@ -28,6 +28,7 @@ from assay.importers.column_map import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
+from assay.importers.metric_names import may_be_less, plain_name
 from assay.importers.samples import (
     ENDED,
     NOTHING,
@@ -36,8 +37,6 @@ from assay.importers.samples import (
     ResultOrigin,
     file_id,
     head_of,
-    may_be_less,
-    plain_name,
     reports_failure,
     sample_run,
     short_id,

@@ -27,9 +27,9 @@ from assay.errors import InputError, NotEnoughEvidence, count
 from assay.files.json_files import parse_wide_json
 from assay.files.line_log import LineLog, LogErrors, LogPlace
 from assay.judging.answer_times import oldest
+from assay.judging.apis import JUDGE_APIS as JUDGES
 from assay.judging.config import JudgeSpec, Price, check_spec
 from assay.judging.endpoints import DIALECTS, Prompt, Reply, refused_parameter
-from assay.judging.endpoints import JUDGE_APIS as JUDGES
 from assay.judging.identity import warnings_of
 from assay.judging.questions import SALT_BYTES, Asked, Question, Salt, put, repair
 from assay.judging.replies import JudgeVerdict, read_verdict

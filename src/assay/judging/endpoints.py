@@ -14,7 +14,6 @@ import msgspec
 
 from assay.errors import InputError
 from assay.judging.config import JudgeSpec
-from assay.registry import Registry
 
 DROPPABLE = ("temperature", "response_format", "seed", "max_tokens")
 """Parts of a request that some models refuse. Each is left out once a refusal names it, and the
@@ -278,16 +277,3 @@ def _count(value: Any) -> int | None:
 
 def _foreign(what: str, tree: Any) -> InputError:
     return InputError("JDG-003", f"the reply is not a {what}: {str(tree)[:200]!r}.")
-
-
-def needs_address(api: str) -> bool:
-    """Whether a judge of this kind needs the URL of an endpoint."""
-    judge_api = JUDGE_APIS.get(api)
-    return judge_api is not None and judge_api.dialect is not None
-
-
-JUDGE_APIS: Registry[Any] = Registry(
-    "judge",
-    homes={"assay.judging.endpoints:JUDGES": ("openai", "anthropic", "litellm")},
-    group="assay.judges",
-)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import UsageError
 from assay.installing import import_extra
+from assay.judging.apis import JUDGE_APIS as JUDGES
 from assay.judging.config import JudgeSpec, key_of
-from assay.judging.endpoints import JUDGE_APIS as JUDGES
 from assay.judging.endpoints import JudgeApi, JudgeRequest, OpenAI, Prompt, Reply, as_bytes, encode
 
 if TYPE_CHECKING:

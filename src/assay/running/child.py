@@ -41,7 +41,8 @@ from assay.running.runner import (
     utc_now,
     work_of,
 )
-from assay.running.scorers import PlacedScorer, Scorer
+from assay.running.scorer_results import Scorer
+from assay.running.scorers import PlacedScorer
 from assay.running.workflow import read_workflow
 from assay.scoring.profile import ProfileCriterion
 from assay.tracing.failures import describe

@@ -81,7 +81,6 @@ class RunJournal:
         self.path = path
         self.header = header
         self._workflow = workflow
-        self._steps = [] if workflow is None else steps_of(workflow)
         self._log = LineLog(path, _ERRORS)
         self._places: dict[str, LogPlace] = {}
 
@@ -130,11 +129,11 @@ class RunJournal:
 
     def _check_files(self, metadata: Any) -> None:
         """Refuse a finished run that a step measured with other files than are there now."""
-        for step in self._steps:
-            measured = step.measured(metadata) if isinstance(metadata, dict) else None
-            now = (
-                None if measured is None or self._workflow is None else step.digest(self._workflow)
-            )
+        if self._workflow is None or not isinstance(metadata, dict):
+            return
+        for step in steps_of(self._workflow):
+            measured = step.measured(metadata)
+            now = None if measured is None else step.digest(self._workflow)
             if now is not None and now != measured:
                 raise self._other("version of the project", measured, now)
 

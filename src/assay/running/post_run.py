@@ -19,7 +19,8 @@ from assay.running.compatibility import PreparedSample
 from assay.running.journal import scorers_digest
 from assay.running.local_code import code_digest
 from assay.running.runner import PostRun
-from assay.running.scorers import MAX_REASON, PlacedScorer, check_scorers, scorer_measures
+from assay.running.scorer_results import MAX_REASON
+from assay.running.scorers import PlacedScorer, check_scorers, scorer_measures
 from assay.running.steps import steps_of
 from assay.running.workflow import LoadedWorkflow, read_workflow
 from assay.scoring.extension import ADDED, Additions, extended

@@ -23,7 +23,7 @@ from assay.records.reading import read_record
 from assay.registry import identifier_fault, near_miss
 from assay.running.adapters import ADAPTERS
 from assay.running.assertions import AssertionTerms
-from assay.running.scorers import Scorer as Scorer
+from assay.running.scorer_results import Scorer as Scorer
 
 Strategy = Literal["single", "iterative", "dag", "multi_agent"]
 PROFILE_OF: dict[str, str] = {

@@ -17,7 +17,7 @@ from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document
 from assay.formulas import NOISE
 from assay.importers.column_map import ERROR, SCORE, column_of
-from assay.importers.samples import plain_name
+from assay.importers.metric_names import plain_name
 from assay.registry import is_path
 
 if TYPE_CHECKING:

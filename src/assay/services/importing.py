@@ -24,8 +24,9 @@ from assay.files.inputs import open_input
 from assay.files.json_files import Document, parse_json
 from assay.importers.column_map import SCORE, column_of, scales_of
 from assay.importers.importer import Importer, Wanted
+from assay.importers.metric_names import may_be_less
 from assay.importers.recognition import importer_of_all
-from assay.importers.samples import gate_name, may_be_less
+from assay.importers.samples import gate_name
 from assay.importers.tally import ImportTally
 from assay.records.reading import read_run
 from assay.scoring.extension import marked

@@ -12,7 +12,8 @@ from msgspec import Struct
 from assay.files.yaml_files import is_yaml_name
 from assay.release.policy import Bars
 from assay.running.post_run import scorer_additions
-from assay.running.scorers import PlacedScorer, Scorer
+from assay.running.scorer_results import Scorer
+from assay.running.scorers import PlacedScorer
 from assay.scoring.extension import Additions
 
 
