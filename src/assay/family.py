@@ -49,6 +49,22 @@ class Verb:
         """What an interrupted command has left behind."""
 
 
+class Inputs:
+    """Results of a family that a verb of the core reads in place of runs; all are homes."""
+
+    def __init__(self, test: str, read: str, *, options: str = "", refuse: str = "") -> None:
+        self.test = test
+        """Whether inputs are such results: a function of their names, in a module that loads
+        quickly.
+        """
+        self.read = read
+        """What the verb does with them instead."""
+        self.options = options
+        """Options that only they have: a tuple of arguments."""
+        self.refuse = refuse
+        """A function that refuses these options where the inputs are others."""
+
+
 class Family:
     """What a family adds to the product; every text with a colon is the home of a value."""
 
@@ -68,7 +84,7 @@ class Family:
         agents: str = "",
         functions: Mapping[str, str] | None = None,
         steps: Mapping[str, str] | None = None,
-        inputs: str = "",
+        inputs: Mapping[str, Inputs] | None = None,
         checks: str = "",
     ) -> None:
         self.name = name
@@ -95,10 +111,11 @@ class Family:
         self.functions = functions or {}
         """Functions of `import assay`: the home of each."""
         self.steps = steps or {}
-        """What it measures after a run: by the key of the workflow file that asks for it, the home of
-        a `running.steps.RunStep`."""
-        self.inputs = inputs
-        """Results that `gate`, `report` and `baseline` read beside runs."""
+        """What it measures after a run: by the key of the workflow file that asks for it, the home
+        of a `running.steps.RunStep`.
+        """
+        self.inputs = inputs or {}
+        """Results of its own that verbs of the core read, by the verb: see `cli.family_inputs`."""
         self.checks = checks
         """What `assay ledger verify` checks of its records: a function."""
 
