@@ -12,7 +12,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # the help needs no `typing`, which takes as long to load as all the rest
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, TypeVar
 
     T = TypeVar("T")
@@ -65,6 +65,28 @@ class Inputs:
         """A function that refuses these options where the inputs are others."""
 
 
+class JobNeeds:
+    """What a job needs beyond the core, for `assay doctor`."""
+
+    def __init__(
+        self,
+        what: str,
+        extra: str = "",
+        modules: tuple[tuple[str, str], ...] = (),
+        *,
+        more: Callable[[], str] | None = None,
+        fix: str = "",
+    ) -> None:
+        self.what = what
+        self.extra = extra
+        self.modules = modules
+        """Each module that must be importable, with the package that brings it."""
+        self.more = more
+        """Why it can't run although they can be imported; empty if it can."""
+        self.fix = fix
+        """What to do about that."""
+
+
 class Family:
     """What a family adds to the product; every text with a colon is the home of a value."""
 
@@ -105,7 +127,7 @@ class Family:
         self.demo = demo
         """Its part of `assay demo`: a function."""
         self.doctor = doctor
-        """What `assay doctor` checks for it: a function."""
+        """Jobs of its own that `assay doctor` tries: a table of `JobNeeds`."""
         self.agents = agents
         """Tools of `assay mcp`: a table of `cli.mcp_tools.AgentTool`."""
         self.functions = functions or {}

@@ -15,7 +15,7 @@ FAMILY = Family(
         }
     },
     documents="assay.families.batch.records:DOCUMENTS",
-    doctor="assay.families.batch.java:checks",
+    doctor="assay.families.batch.jobs:JOBS",
     functions={"grade_table": "assay.families.batch.tables:grade_table"},
     inputs={
         "gate": Inputs(

@@ -57,5 +57,6 @@ FAMILY = Family(
     documents="assay.families.tools.family:DOCUMENTS",
     conform="assay.families.tools.conform:OPS",
     demo="assay.families.tools.demo:part",
+    doctor="assay.families.tools.jobs:JOBS",
     agents="assay.families.tools.agents:TOOLS",
 )
