@@ -24,5 +24,6 @@ FAMILY = Family(
             ),
         }
     },
+    demo="assay.families.repair.demo:part",
     steps={"repository": "assay.families.repair.repair:STEP"},
 )

@@ -15,6 +15,7 @@ from typing import Any
 
 from assay.canon import pretty
 from assay.cli import options as opt
+from assay.cli.demo import EXAMPLES, NOW, DemoPart
 from assay.errors import printable
 from assay.families.repair.repair import lacking
 from assay.files.atomic import write_file
@@ -34,6 +35,14 @@ from assay.views.documents import plain
 HEADS = ("issue", "applies", "fail-to-pass", "pass-to-pass", "sandbox", "grade", "why")
 MAX_WHY = 110
 SANDBOX = "no_sandbox_violation"
+
+
+def part(folder: str) -> DemoPart:
+    """The bundled issues, repaired into the folder."""
+    repairs = repaired(os.path.join(EXAMPLES, "repair"), os.path.join(folder, "repair"), now=NOW)
+    return DemoPart(
+        60, {"repairs": repairs}, repair_lines(repairs), written=(repairs["grades"],)
+    )
 
 
 def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
