@@ -38,9 +38,9 @@ from assay.records.summary import SummaryBlock
 from assay.registry import near_miss
 from assay.release.comparability import mismatch_error, mismatches
 from assay.release.observations import Attempt
-from assay.release.pairs import SLICES
 from assay.release.policy import ReleaseRules
 from assay.release.sides import (
+    SLICES,
     Attempts,
     Sample,
     ScoredCriterion,

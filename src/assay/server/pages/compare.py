@@ -33,7 +33,6 @@ from assay.server.state import SERVICES, Services, check_name
 from assay.services.evaluation_choice import EvaluationChoice
 from assay.services.evaluations import evaluation_label, first_grade
 from assay.services.regraded import regraded
-from assay.services.sample_texts import read_texts
 from assay.services.samples import (
     baseline_runs,
     newest_evaluations,
@@ -41,7 +40,7 @@ from assay.services.samples import (
     sample_rows,
     with_texts,
 )
-from assay.services.sides import Documents
+from assay.services.sides import Documents, read_texts
 from assay.services.stored_compare import DecidedSides, ReleaseSide, choose_for, decide_stored
 from assay.services.stored_sides import Take, decision_drafts
 from assay.store.baselines import find_baseline, list_baselines

@@ -26,8 +26,7 @@ from assay.server.pages.runs import POST
 from assay.server.served import Alarm, gate_pages, served
 from assay.server.state import SERVICES, Services
 from assay.services.evaluations import StoredEvaluation, read_evaluation
-from assay.services.samples import sample_rows
-from assay.services.workflows import WorkflowState, listed_workflows, workflow_states
+from assay.services.samples import WorkflowState, listed_workflows, sample_rows, workflow_states
 from assay.stats.intervals import wilson
 from assay.store import jobs, recent
 from assay.store.listing import GradeOf, grades_of

@@ -46,7 +46,6 @@ from assay.services.grading import Grader
 from assay.services.rules import GradedSide, RulesRequest, graded_side, rules_for
 from assay.services.sides import severe_of
 from assay.services.stored_compare import ReleaseSide, origin_of
-from assay.services.stored_grades import NO_BASIS
 from assay.services.stored_sides import (
     KeptSide,
     baseline_draft,
@@ -55,6 +54,7 @@ from assay.services.stored_sides import (
     keep_side,
     replacing,
 )
+from assay.services.storing import NO_BASIS
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 

@@ -30,7 +30,7 @@ from assay.server.grading import StoredGrade, make
 from assay.server.problems import Problem, problem_of
 from assay.server.routing import Route, reads
 from assay.server.state import SERVICES, Services
-from assay.services.stored_grades import links_draft
+from assay.services.storing import links_draft
 from assay.store import queue
 from assay.store import traces as stored
 from assay.store.database_errors import is_away
