@@ -1,5 +1,5 @@
 """Whether two sides can be compared: the fields in which their fingerprints differ, and whether
-both have the same evidence.
+both have the same evidence; what each was asked, and whether the workflow itself is the same.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The plan of a decision: what is declared before anything is evaluated, and how many samples and
-runs it takes.
+"""What a decision can show: from noise and the number of samples, before anything is evaluated; and
+the plan that fixes it.
 
 A plan fixes the policy with its margin, level and interval, the looks, the slices and the samples.
 It carries a digest, so that it cannot be changed afterwards without notice; a decision made with it
 names every field that is not as it was declared. Nothing here decides.
 
 Repeats can stand in for samples where the noise is within them: a baseline that was run five times
-is known better, and needs that only once. See `expectation`.
+is known better, and needs that only once.
 """
 
 from __future__ import annotations

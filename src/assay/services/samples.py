@@ -1,4 +1,5 @@
-"""The samples of a stored evaluation as rows.
+"""The samples of a stored evaluation as rows, beside those of what it is compared with; and the
+state of each workflow.
 
 Records never change under their digests, so the rows of recently viewed evaluations are cached:
 paging, filtering and searching read the same ones again. Forgetting a record invalidates them.

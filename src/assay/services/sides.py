@@ -1,4 +1,5 @@
-"""One side of a comparison from its documents: runs, scorecards or grades, graded and collected.
+"""One side of a comparison from its documents: runs, scorecards or grades, graded and collected;
+and the texts of its samples.
 
 A side can be read again, because what one side did may have to be scored under what the other was
 asked: see `Rereadable`. This module opens no file and stores nothing.

@@ -1,4 +1,5 @@
-"""`--store`: puts evidence and results into a ledger.
+"""`--store`: puts evidence and results into a ledger, and reads grades back with what they were
+made of.
 
 Records wait here until a command has succeeded, and then go into the ledger in bulk, dependencies
 first. So a failed command stores nothing, and one killed while it stores leaves a ledger that

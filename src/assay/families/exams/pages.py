@@ -1,5 +1,5 @@
 """Graded exams: a list, and one result with everything that shows which of the four axes lost the
-points.
+points; exams by HTTP; their gates among the decisions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The label sets of a project, and the form that makes one."""
+"""The pages for people who label: sets, the next item, overrides, and who labels."""
 
 from __future__ import annotations
 
