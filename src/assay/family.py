@@ -13,7 +13,9 @@ from importlib import import_module
 TYPE_CHECKING = False  # the help needs no `typing`, which takes as long to load as all the rest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 SHIPPED = ("judges", "exams", "tools", "repair", "batch")
 """The families in `assay.families`, in the order in which they are shown."""
@@ -47,6 +49,22 @@ class Verb:
         """What an interrupted command has left behind."""
 
 
+class Inputs:
+    """Results of a family that a verb of the core reads in place of runs; all are homes."""
+
+    def __init__(self, test: str, read: str, *, options: str = "", refuse: str = "") -> None:
+        self.test = test
+        """Whether inputs are such results: a function of their names, in a module that loads
+        quickly.
+        """
+        self.read = read
+        """What the verb does with them instead."""
+        self.options = options
+        """Options that only they have: a tuple of arguments."""
+        self.refuse = refuse
+        """A function that refuses these options where the inputs are others."""
+
+
 class Family:
     """What a family adds to the product; every text with a colon is the home of a value."""
 
@@ -65,8 +83,8 @@ class Family:
         doctor: str = "",
         agents: str = "",
         functions: Mapping[str, str] | None = None,
-        steps: str = "",
-        inputs: str = "",
+        steps: Mapping[str, str] | None = None,
+        inputs: Mapping[str, Inputs] | None = None,
         checks: str = "",
     ) -> None:
         self.name = name
@@ -83,19 +101,21 @@ class Family:
         self.documents = documents
         """The kinds of documents it reads and writes, for `schema-of`: a table by name."""
         self.conform = conform
-        """Operations of conformance cases: a table by name."""
+        """Operations of conformance cases: a table of functions, see `cli.conform_ops`."""
         self.demo = demo
         """Its part of `assay demo`: a function."""
         self.doctor = doctor
         """What `assay doctor` checks for it: a function."""
         self.agents = agents
-        """Tools of `assay mcp`: a tuple."""
+        """Tools of `assay mcp`: a table of `cli.mcp_tools.AgentTool`."""
         self.functions = functions or {}
         """Functions of `import assay`: the home of each."""
-        self.steps = steps
-        """A step that runs after each run of `assay run`: see `running.post_run`."""
-        self.inputs = inputs
-        """Results that `gate`, `report` and `baseline` read beside runs."""
+        self.steps = steps or {}
+        """What it measures after a run: by the key of the workflow file that asks for it, the home
+        of a `running.steps.RunStep`.
+        """
+        self.inputs = inputs or {}
+        """Results of its own that verbs of the core read, by the verb: see `cli.family_inputs`."""
         self.checks = checks
         """What `assay ledger verify` checks of its records: a function."""
 
@@ -128,3 +148,20 @@ def parts(what: str) -> Iterator[tuple[Family, Any]]:
         home = getattr(family, what)
         if home:
             yield family, home_value(home) if isinstance(home, str) else home
+
+
+def merged(what: str, core: Mapping[str, T]) -> dict[str, T]:
+    """A table of the core with those of the families; a name is taken once."""
+    table = dict(core)
+    for family, more in parts(what):
+        if taken := table.keys() & more.keys():
+            from assay.errors import ShelfError
+
+            raise ShelfError(
+                "LIB-007",
+                f"the family '{family.name}' has {', '.join(sorted(taken))} in its {what}, which"
+                " is taken.",
+                fix="Give it another name.",
+            )
+        table |= more
+    return table

@@ -29,7 +29,7 @@ from assay.cli.ledger import stored
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, ShelfError, UsageError
-from assay.families.exams import sm2, views
+from assay.families.exams import junit, sm2, views
 from assay.families.exams.ablation import break_step
 from assay.families.exams.answers import Answers, read_answers
 from assay.families.exams.asking import (
@@ -74,7 +74,6 @@ from assay.records.systems import Systems
 from assay.registry import is_path
 from assay.release.baseline import changed
 from assay.services.named_baselines import find_named
-from assay.views import junit
 
 if TYPE_CHECKING:
     from collections.abc import Collection

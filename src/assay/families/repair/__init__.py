@@ -24,5 +24,5 @@ FAMILY = Family(
             ),
         }
     },
-    steps="assay.families.repair.repair:STEP",
+    steps={"repository": "assay.families.repair.repair:STEP"},
 )

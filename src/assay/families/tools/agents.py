@@ -10,6 +10,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from assay.cli.mcp_project import LIMIT, ServedProject, ToolAnswer
+from assay.cli.mcp_tools import AgentTool, text_argument
 from assay.errors import printable
 from assay.families.tools.records import LEVELS
 from assay.families.tools.verbs import assess_all, legibility_of, lists_of, read_sources, rules_of
@@ -54,3 +55,42 @@ def _checked(project: ServedProject, source: str) -> ToolAnswer:
         for finding in findings[:LIMIT]
     ]
     return ToolAnswer(document, "\n".join(map(printable, [head, *lines(score), *shown])))
+
+
+TOOLS = {
+    "check_tools": AgentTool(
+        "check_tools",
+        "Check the tools of a server",
+        "Checks the tools of another MCP server for what makes them hard or dangerous for a model"
+        " to use, from a saved listing: a legibility score of 0 to 100 for each tool, and findings"
+        " with their fixes. Asks no model.",
+        {
+            "snapshot": text_argument(
+                "Path in the project folder of a JSON file with what the server answered to"
+                " tools/list.",
+                pattern=r"\.json$",
+            )
+        },
+        ("snapshot",),
+        check_tools,
+    ),
+    "check_running_server": AgentTool(
+        "check_running_server",
+        "Start a server and check its tools",
+        "Starts an MCP server as a child process, lists its tools without calling any, stops it,"
+        " and returns the findings that check_tools returns.",
+        {
+            "command": {
+                "type": "array",
+                "description": "The program and its arguments, such as python and server.py.",
+                "items": {"type": "string", "maxLength": 1000},
+                "minItems": 1,
+                "maxItems": 50,
+            }
+        },
+        ("command",),
+        check_command,
+        "commands",
+    ),
+}
+"""These tools, by name."""
