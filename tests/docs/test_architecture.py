@@ -23,9 +23,7 @@ STEP = re.compile(r"^\d+\. `([a-z_/]+\.py)`, `([A-Za-z_.]+)`", re.M)
 EXAMPLES = SOURCE / "cli" / "examples" / "release"
 
 
-def test_a_gate_takes_the_walk_of_the_page(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_gate_takes_the_walk_of_the_page(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     steps = STEP.findall(WALK)
     assert len(steps) >= 8
     monkeypatch.chdir(tmp_path)
@@ -51,7 +49,14 @@ def test_a_gate_takes_the_walk_of_the_page(
 
 
 @pytest.mark.parametrize(
-    "name", sorted({name for cell in re.findall(r"^\| (.*?) \|", TEXT, re.M) for name in re.findall(r"`([a-z_]+/|[a-z_]+\.py)`", cell)})
+    "name",
+    sorted(
+        {
+            name
+            for cell in re.findall(r"^\| (.*?) \|", TEXT, re.M)
+            for name in re.findall(r"`([a-z_]+/|[a-z_]+\.py)`", cell)
+        }
+    ),
 )
 def test_every_folder_of_the_table_exists(name: str) -> None:
     assert (SOURCE / name).exists()

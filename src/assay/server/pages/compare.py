@@ -23,10 +23,9 @@ from assay.records.decision import read_decision
 from assay.release.policy import ReleasePolicy, ReleaseRules, make_release_rules
 from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal
-from assay.server.graded_by import grader_by, with_additions
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
+from assay.server.pages.layout import SENT, PageRoute, page
+from assay.server.posted_runs import grader_by, with_additions
 from assay.server.problems import Problem
 from assay.server.routes.decisions import store_last
 from assay.server.state import SERVICES, Services, check_name

@@ -19,8 +19,7 @@ from assay.records.evaluation import Evaluation
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.layout import page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import PageRoute, page
 from assay.server.pages.running import running_section
 from assay.server.pages.runs import POST
 from assay.server.served import Alarm, gate_pages, served

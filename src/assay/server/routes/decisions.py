@@ -21,8 +21,8 @@ from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import BASELINE, WRITE, Principal
-from assay.server.graded_by import check_same, grader_by, with_additions, with_configured
 from assay.server.grading import BasedGrader
+from assay.server.posted_runs import check_same, grader_by, with_additions, with_configured
 from assay.server.problems import Problem
 from assay.server.requests import SIDE, BaselineRequest, DecisionRequest, StoredSide
 from assay.server.routing import Route
