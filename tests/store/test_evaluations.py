@@ -32,7 +32,7 @@ from assay.services.evaluations import (
     stored_runs,
 )
 from assay.services.grading import Graded, Grader
-from assay.services.stored_grades import drafts_of, settled
+from assay.services.storing import drafts_of, settled
 from assay.store.drafts import Draft, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify

@@ -20,7 +20,7 @@ from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.services.compare import ReadSide
 from assay.services.grading import Graded, Grader
-from assay.services.sample_texts import read_texts
+from assay.services.sides import read_texts
 from assay.views.blocks import Part, section
 from assay.views.charts.decisions import ScorePair
 from assay.views.decision_samples import (

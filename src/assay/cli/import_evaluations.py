@@ -91,7 +91,7 @@ def evaluate_file(
     """
     from assay.services.evaluating import EvaluationBuilder, evaluate_runs, run_groups
     from assay.services.evaluations import default_name
-    from assay.services.stored_grades import basis_of
+    from assay.services.storing import basis_of
 
     if profile is not None:
         options.made_profile = profile  # what a team's scorers add belongs to its own profile

@@ -88,7 +88,7 @@ class StreamWorker:
         self.encoders = encoders
         self._settled: Callable[[Document], Document] = lambda document: document
         if choice.stored:
-            from assay.services.stored_grades import settled
+            from assay.services.storing import settled
 
             self._settled = settled
 

@@ -25,7 +25,7 @@ from assay.records.reading import read_run
 from assay.release.summary import EvaluationTally
 from assay.services.evaluations import check_name
 from assay.services.grading import Graded, Grader
-from assay.services.stored_grades import NO_BASIS, Basis, drafts_of, settled
+from assay.services.storing import NO_BASIS, Basis, drafts_of, settled
 from assay.store.drafts import Draft, body_of, check_size, digest_text, evidence_draft, note
 from assay.store.facets import facets_of
 

@@ -1,4 +1,5 @@
-"""One side of a comparison from its documents: runs, scorecards or grades, graded and collected.
+"""One side of a comparison from its documents: runs, scorecards or grades, graded and collected;
+and the texts of its samples.
 
 A side can be read again, because what one side did may have to be scored under what the other was
 asked: see `Rereadable`. This module opens no file and stores nothing.
@@ -6,7 +7,7 @@ asked: see `Rereadable`. This module opens no file and stores nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -17,13 +18,17 @@ from assay.errors import Fault, InputError, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
 from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import IMPORTED, Run, title_of
-from assay.release.contracts import contract_of_evidence
-from assay.release.overlap import content_of
+from assay.records.grade import is_graded
+from assay.release.comparability import content_of, contract_of_evidence
 from assay.release.policy import ReleaseRules
 from assay.release.sides import Evidence, SevereKinds, Side, SideBuilder
 from assay.release.summary import Summary
 from assay.services.given_grades import grades_of
 from assay.services.grading import Graded, Grader
+from assay.views.decision_samples import SideName, TextCollector
+from assay.views.documents import names_of, plain
+from assay.views.samples import sample_evidence, sample_grade
+from assay.views.worst_samples import gate_reason
 
 MAX_FAULTS = 20
 Documents = Callable[[], Iterable[Document | Unread]]
@@ -137,3 +142,39 @@ def _unnamed(run: Run) -> Run:
         finished_at=None,
         metadata=metadata,
     )
+
+
+def read_texts(
+    documents: Documents,
+    grader: Grader,
+    side: SideName,
+    names: Collection[str],
+    into: TextCollector,
+) -> Iterator[tuple[Graded, dict[str, Any]]]:
+    """Collect the texts of these samples of a side, and yield each of their grades with its
+    payload.
+    """
+    if not names:
+        return
+    for document in documents():
+        if not isinstance(document, Document) or not _may_be_of(document.tree, names):
+            continue
+        for graded in grades_of(document, grader):
+            if graded.grade.sample in names and graded.run is not None:
+                payload = plain(graded.payload())
+                grade = sample_grade({"weighted_score": 0, **payload})
+                into.add(
+                    side,
+                    graded.grade.sample,
+                    grade,
+                    sample_evidence(graded.run),
+                    reason=gate_reason(grade, payload, graded.run),
+                )
+                yield graded, payload
+
+
+def _may_be_of(tree: Any, names: Collection[str]) -> bool:
+    """Whether a document may be a run of one of these samples, by its keys alone."""
+    if not isinstance(tree, dict) or is_graded(tree):
+        return False  # grades have no texts
+    return any(name in names for name in names_of(tree))

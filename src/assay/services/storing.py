@@ -1,4 +1,5 @@
-"""`--store`: puts evidence and results into a ledger.
+"""`--store`: puts evidence and results into a ledger, and reads grades back with what they were
+made of.
 
 Records wait here until a command has succeeded, and then go into the ledger in bulk, dependencies
 first. So a failed command stores nothing, and one killed while it stores leaves a ledger that
@@ -9,19 +10,32 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain, islice
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
-from assay.errors import AssayError, InputError, count
-from assay.services.stored_grades import basis_of
-from assay.store.drafts import Body, Draft, body_of, draft, graded_drafts
+from assay.canon import in_order, pretty
+from assay.errors import AssayError, InputError, NotEnoughEvidence, count
+from assay.files.atomic import write_file
+from assay.files.json_files import Document
+from assay.grouping import grouped
+from assay.library.shelf import Shelf
+from assay.records.digests import run_digest
+from assay.records.evidence import RUN_SCHEMA, Run
+from assay.records.reading import read_record, read_run
+from assay.records.scorecard import SCORECARD_SCHEMA, Scorecard
+from assay.scoring.profile import load_profile, make_plan
+from assay.services.evaluations import list_evaluations
+from assay.services.grading import Graded
+from assay.store.drafts import LINKS_SCHEMA, Body, Draft, Item, Link, body_of, draft, graded_drafts
+from assay.store.ledger import DEFAULT_PROJECT, Ledger
+from assay.store.listing import GradeOf, evidence_of, grades_of
 from assay.store.results import schema_of, stored_of
 
 if TYPE_CHECKING:
@@ -29,8 +43,238 @@ if TYPE_CHECKING:
     from assay.records.grade import Payload
     from assay.services.choice import Choice
     from assay.services.evaluating import EvaluationBuilder
-    from assay.services.grading import Graded
-    from assay.store.ledger import Ledger
+
+
+GRADING_SCHEMA = "assay.grading/1"
+_READ_AS: dict[Any, tuple[type[Run] | type[Scorecard], str]] = {
+    RUN_SCHEMA: (Run, "SCO-011"),
+    SCORECARD_SCHEMA: (Scorecard, "GRD-101"),
+}
+
+
+class _RunDigest(Struct, frozen=True):
+    run: str | None = None
+
+
+class _GradedRun(Struct):
+    digests: _RunDigest = _RunDigest()
+
+
+_read_grade = msgspec.json.Decoder(_GradedRun).decode
+
+
+class Basis(NamedTuple):
+    """What grades depend on besides the evidence: the cards of judges and the moment from which
+    their age was counted.
+    """
+
+    drafts: tuple[Draft, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+NO_BASIS = Basis()
+
+
+def basis_of(cards: Sequence[Mapping[str, Any]], now: datetime | None) -> Basis:
+    """The basis of a grading; empty without cards, because then only the evidence counts."""
+    if not cards:
+        return Basis()
+    if now is None:
+        raise InputError(
+            "API-001",
+            "cards were given without the moment from which their age is counted.",
+            fix="Pass `now`.",
+        )
+    kept = [draft(dict(card), kind="card") for card in cards]
+    body = {
+        "schema": GRADING_SCHEMA,
+        "now": now.astimezone(UTC).isoformat(),
+        "cards": sorted(card.name for card in kept),
+    }
+    grading = draft(body, kind="event", links=[Link("graded_from", card.name) for card in kept])
+    return Basis((*kept, grading), (Link("graded_from", grading.name),))
+
+
+def drafts_of(
+    graded: Graded,
+    *,
+    basis: Basis = NO_BASIS,
+    author: str | None = None,
+) -> list[Draft]:
+    """All that a ledger stores for a grade: evidence, scorecard and grade, dependencies first."""
+    assert graded.evidence is not None, "a grade that came without its evidence is not stored"
+    listed = graded_drafts(
+        graded.evidence,
+        graded.grade.scorecard,
+        graded.payload(),
+        author=author,
+        links=basis.links,
+    )
+    return [*basis.drafts, *listed]
+
+
+def settled(document: Document) -> Document:
+    """A document as a replay will read it: keys in canonical order, numbers in canonical spelling.
+
+    A grade names gates in the order of its evidence and numbers as they were written, so a stored
+    grade must be made from the stored form. What is refused as it was written, such as a count of
+    1.0, is refused here too: its canonical spelling is 1.
+    """
+    tree = document.tree
+    known = _READ_AS.get(tree.get("schema")) if isinstance(tree, dict) else None
+    if known is not None:
+        read_record(document, *known)
+    return structs.replace(document, tree=in_order(document.tree))
+
+
+class Traced(NamedTuple):
+    """A stored grade with what it was made from. `evidence` is the original run or scorecard,
+    `scorecard` the one that was graded.
+    """
+
+    grade: Item
+    scorecard: Item | None
+    evidence: Item | None
+    basis: tuple[Item, ...]
+
+
+def trace(
+    ledger: Ledger, grades: Sequence[Item], *, project: str = DEFAULT_PROJECT
+) -> list[Traced]:
+    """What stored grades were made from, by their links."""
+    near = ledger.links_of_many([grade.digest for grade in grades], project=project)
+    targets = _graded_from(near)
+    first = {target for grade in grades for target in targets.get(grade.digest, ())}
+    far = ledger.links_of_many(first, project=project) if first else []
+    sources = grouped(
+        (link.target, link.source)
+        for link in far
+        if link.relation == "evidence_of" and link.source is not None
+    )
+    deeper = _graded_from(far)
+    own = {
+        grade.digest: own_run(ledger, grade, sources[card], project=project)
+        for grade in grades
+        for card in targets.get(grade.digest, ())
+        if card in sources
+    }
+    items = ledger.get_many(
+        {*first, *own.values(), *(digest for digests in deeper.values() for digest in digests)},
+        project=project,
+    )
+    traced = []
+    for grade in grades:
+        near_items = [items[digest] for digest in targets.get(grade.digest, ()) if digest in items]
+        card = next((item for item in near_items if item.kind == "scorecard"), None)
+        evidence = items.get(own.get(grade.digest, ""), card)
+        basis = [item for item in near_items if item.kind == "event"]
+        basis += [
+            items[digest]
+            for item in list(basis)
+            for digest in deeper.get(item.digest, ())
+            if digest in items
+        ]
+        traced.append(Traced(grade, card, evidence, tuple(basis)))
+    return traced
+
+
+def own_run(ledger: Ledger, grade: Item, runs: Sequence[str], *, project: str) -> str:
+    """The run that a grade was made from, among all runs with its scorecard, by their digests: runs
+    that differ only in unscored parts share one.
+    """
+    if len(runs) > 1 and grade.body is not None:
+        wanted = _read_grade(grade.checked()).digests.run
+        if wanted is not None and wanted in runs:
+            return wanted
+        for item in ledger.get_many(runs, project=project).values():
+            if item.kind == "run" and item.body is not None:
+                run = read_run(Document(item.tree(), item.digest))
+                if run_digest(run) == wanted:
+                    return item.digest
+    return runs[0]
+
+
+def newest_own(
+    ledger: Ledger, evidence: str, grades: Sequence[GradeOf], *, project: str
+) -> Item | None:
+    """The newest of these grades that was made from this evidence: runs that differ only in
+    unscored parts share a scorecard, and so all grades of it. Without one, the newest of all.
+    """
+    names = [grade.digest for grade in reversed(grades)]
+    behind = evidence_of(ledger.database, project, names)
+    for name in names:
+        grade, runs = ledger.get(name, project=project), behind.get(name, [])
+        if len(runs) < 2 or (
+            grade is not None and own_run(ledger, grade, runs, project=project) == evidence
+        ):
+            return grade
+    return ledger.get(names[0], project=project)
+
+
+def on_top(
+    ledger: Ledger, evidence: str, grade: str, grades: Sequence[GradeOf], *, project: str
+) -> list[Link]:
+    """The link that puts a stored grade before newer ones of its evidence, because earlier rules
+    apply again; none where it is the newest.
+    """
+    if not grades or grades[-1].digest == grade:
+        return []
+    last = newest_own(ledger, evidence, grades, project=project)
+    return [] if last is None or last.digest == grade else [Link("supersedes", last.digest, grade)]
+
+
+def links_draft(
+    links: Sequence[Link], *, author: str | None, reason: str | None = None, **cause: str
+) -> Draft:
+    """The event that adds links between stored records. `cause` says what added them: without it,
+    the same links would not be stored a second time.
+    """
+    event = {"schema": LINKS_SCHEMA, **cause, "links": [link._asdict() for link in links]}
+    return draft(event, kind="event", author=author, reason=reason, links=links)
+
+
+def grade_of_run(ledger: Ledger, run_id: str, *, project: str) -> Item | None:
+    """The newest grade of a run, by the run's id."""
+    page = ledger.find("grade", {"run_id": run_id}, project=project, limit=1, newest_first=True)
+    if not page.items:
+        return None
+    (last,) = page.items
+    runs = evidence_of(ledger.database, project, [last.digest]).get(last.digest)
+    if not runs:
+        return last
+    own = own_run(ledger, last, runs, project=project)
+    return newest_own(ledger, own, grades_of(ledger.database, project, [own])[own], project=project)
+
+
+def _graded_from(links: Iterable[Link]) -> dict[str, list[str]]:
+    return grouped(
+        (link.source, link.target)
+        for link in links
+        if link.relation == "graded_from" and link.source is not None
+    )
+
+
+def cards_of(traced: Traced) -> tuple[list[Any], datetime | None]:
+    """The cards of judges and the moment that a grade was made with."""
+    grading = next((item.tree() for item in traced.basis if item.kind == "event"), None)
+    if grading is None:
+        return [], None
+    return [item.tree() for item in traced.basis if item.kind == "card"], datetime.fromisoformat(
+        grading["now"]
+    )
+
+
+def stored_evidence(item: Item | None, grade: Item) -> Item:
+    """The evidence of a stored grade; an error if it is missing."""
+    if item is None or item.body is None:
+        state = "is not in the ledger" if item is None else "was forgotten"
+        raise NotEnoughEvidence(
+            "STO-008",
+            f"the evidence of this grade {state}.",
+            where=grade.digest,
+            fix="Without it nothing can be recomputed.",
+        )
+    return item
 
 
 BATCH = 500
@@ -259,3 +503,57 @@ def card_drafts(
         if document is not None
     ]
     return [*evidence, drafted.linked("evidence_of", [draft.name for draft in evidence])]
+
+
+OWN_PROFILE = "assay.own-profile/1"
+"""The schema of a record with the profile of a decision on files."""
+
+
+def own_profile_draft(profile: Mapping[str, Any], *, author: str | None = None) -> Draft:
+    """The profile that a decision was made with, for its replay."""
+    return draft({"schema": OWN_PROFILE, "profile": profile}, kind="event", author=author)
+
+
+def shelf_with_own(shelf: Shelf, ledger: Ledger, item: Item, folder: str, *, project: str) -> Shelf:
+    """A shelf that also has the profiles of a project's evaluations, and those of the decision that
+    `item` is or was graded for, written to `folder`. Shipped profiles and those of a library take
+    precedence. Of several with one name, the one that `item` names by digest counts.
+    """
+    place = os.path.join(folder, "profiles")
+    os.makedirs(place, exist_ok=True)
+    known = {entry.id for entry in shelf.entries("profiles")}
+    wanted = _profile_digest(item.tree())
+    for digest, tree in _own(ledger, item, project):
+        profile = load_profile(Document(tree, digest))
+        path = os.path.join(place, f"{profile.id}.yaml")
+        if profile.id in known or "/" in profile.id:
+            continue
+        if not os.path.exists(path) or make_plan(profile, why="").digests["profile"] == wanted:
+            write_file(path, pretty(profile))
+    return Shelf(*shelf.roots[:-1], folder)
+
+
+def _profile_digest(tree: Mapping[str, Any]) -> str | None:
+    """The digest of the profile that made a grade or an evaluation."""
+    source = tree if "digests" in tree else (tree.get("settings") or {}).get("scored_by") or {}
+    digest: str | None = (source.get("digests") or {}).get("profile")
+    return digest
+
+
+def _own(ledger: Ledger, item: Item, project: str) -> Iterator[tuple[str, Any]]:
+    for stored in list_evaluations(ledger, project=project):
+        settings = stored.evaluation.settings
+        if settings.get("own_profile") is not None:
+            yield stored.digest, settings["own_profile"]["profile"]
+        if settings.get("project_profile") is not None:
+            yield stored.digest, settings["project_profile"]
+    links = ledger.links_of_many([item.digest], project=project)
+    decisions = [link.source for link in links if link.relation == "decides" and link.source]
+    linked = ledger.links_of_many([item.digest, *decisions], project=project)
+    evidence = ledger.get_many(
+        [link.source for link in linked if link.relation == "evidence_of" and link.source],
+        project=project,
+    )
+    for one in evidence.values():
+        if one.schema == OWN_PROFILE and one.body is not None:
+            yield one.digest, one.tree()["profile"]

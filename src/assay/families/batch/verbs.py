@@ -42,9 +42,9 @@ from assay.library.shelf import Shelf
 from assay.records.summary import SummaryBlock
 from assay.registry import is_path, near_miss
 from assay.release.attestation import Subject
-from assay.release.pairs import SLICES
 from assay.release.pass_rate import BarResult
 from assay.release.policy import ReleaseRules
+from assay.release.sides import SLICES
 from assay.scoring.profile import ScoringPlan
 from assay.services.compare import Asked
 from assay.services.grading import DEFAULT_POLICY, Grader

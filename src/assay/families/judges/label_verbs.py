@@ -1,5 +1,5 @@
 """`assay label`: sets of samples for people to label, and the results of their labels. The
-labelling itself is a page: see `server/pages/label`.
+labelling itself is a page: see `label_pages`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""People's labels in a ledger: stored, read, and counted for runs and evaluations.
+"""People's labels in a ledger: the sets that are drawn, labels as they are stored, and what they
+say about raters, runs and judges.
 
-Everything is read from the labels themselves; nothing is stored twice. Sets of items: `label_sets`.
+Everything is read from the labels themselves; nothing is stored twice.
 """
 
 from __future__ import annotations

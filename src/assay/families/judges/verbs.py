@@ -1,4 +1,4 @@
-"""`assay judge rubric` and `panel`: texts scored by a rubric, by one judge or by several."""
+"""`assay judge`: score by a rubric, in pairs, claims, passages; audit, card, drift."""
 
 from __future__ import annotations
 

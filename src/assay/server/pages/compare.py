@@ -23,17 +23,15 @@ from assay.records.decision import read_decision
 from assay.release.policy import ReleasePolicy, ReleaseRules, make_release_rules
 from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal
-from assay.server.graded_by import grader_by, with_additions
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
+from assay.server.pages.layout import SENT, PageRoute, page
+from assay.server.posted_runs import grader_by, with_additions
 from assay.server.problems import Problem
 from assay.server.routes.decisions import store_last
 from assay.server.state import SERVICES, Services, check_name
 from assay.services.evaluation_choice import EvaluationChoice
 from assay.services.evaluations import evaluation_label, first_grade
 from assay.services.regraded import regraded
-from assay.services.sample_texts import read_texts
 from assay.services.samples import (
     baseline_runs,
     newest_evaluations,
@@ -41,7 +39,7 @@ from assay.services.samples import (
     sample_rows,
     with_texts,
 )
-from assay.services.sides import Documents
+from assay.services.sides import Documents, read_texts
 from assay.services.stored_compare import DecidedSides, ReleaseSide, choose_for, decide_stored
 from assay.services.stored_sides import Take, decision_drafts
 from assay.store.baselines import find_baseline, list_baselines

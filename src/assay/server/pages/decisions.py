@@ -17,9 +17,7 @@ from assay import exact
 from assay.records.decision import DECISION_SCHEMA, Decision, read_decision
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages.layout import block, page
-from assay.server.pages.paging import Cursor, RecordList, Text, record_page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import Cursor, PageRoute, RecordList, Text, block, page, record_page
 from assay.server.served import Line, gate_pages
 from assay.server.state import SERVICES, Services
 from assay.services.evaluations import StoredEvaluation, evaluation_label, list_evaluations

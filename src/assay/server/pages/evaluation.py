@@ -11,8 +11,7 @@ from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.compare import BASELINE
 from assay.server.pages.decisions import read_brief
-from assay.server.pages.layout import page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import PageRoute, page
 from assay.server.routing import reads
 from assay.server.served import served
 from assay.server.state import SERVICES, Services

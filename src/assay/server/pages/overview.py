@@ -19,15 +19,13 @@ from assay.records.evaluation import Evaluation
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.layout import page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import PageRoute, page
 from assay.server.pages.running import running_section
 from assay.server.pages.runs import POST
 from assay.server.served import Alarm, gate_pages, served
 from assay.server.state import SERVICES, Services
 from assay.services.evaluations import StoredEvaluation, read_evaluation
-from assay.services.samples import sample_rows
-from assay.services.workflows import WorkflowState, listed_workflows, workflow_states
+from assay.services.samples import WorkflowState, listed_workflows, sample_rows, workflow_states
 from assay.stats.intervals import wilson
 from assay.store import jobs, recent
 from assay.store.listing import GradeOf, grades_of

@@ -18,8 +18,7 @@ from assay.records.evidence import Run, title_of
 from assay.records.reading import read_run
 from assay.server.auth import READ, Principal
 from assay.server.lookup import RunWithGrades, run_with_grades
-from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
+from assay.server.pages.layout import SENT, PageRoute, page
 from assay.server.problems import Problem
 from assay.server.routing import reads
 from assay.server.run_pages import briefly

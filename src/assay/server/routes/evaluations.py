@@ -17,7 +17,7 @@ from assay.files.json_files import Document
 from assay.scoring.profile import load_profile
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
-from assay.server.graded_by import grader_of, own_profile, with_configured
+from assay.server.posted_runs import grader_of, own_profile, with_configured
 from assay.server.problems import Problem
 from assay.server.requests import EvaluationRequest
 from assay.server.routes.decisions import read_evidence, store_last
