@@ -9,10 +9,10 @@ from assay.cli.verbs import GROUPS, all_verbs, find_verb, installed_verbs
 from assay.errors import EXIT_CODES_TEXT, AssayError, ExitCode, UsageError
 
 
-def _help() -> str:
+def _help(*, everything: bool = False) -> str:
     listed = {group: dict(verbs) for group, verbs in GROUPS.items()}
     try:
-        for group, verbs in installed_verbs().items():
+        for group, verbs in installed_verbs().items() if everything else ():
             listed.setdefault(group, {}).update(verbs)
     except AssayError:  # of a package that can't be loaded: its verbs say why
         pass
@@ -42,7 +42,7 @@ def run(argv: list[str]) -> int:
     argv = [argument for argument in argv if argument != "--debug"]
     verb = argv[0] if argv else ""
     if verb in ("-h", "--help", "help"):
-        sys.stdout.write(_help())
+        sys.stdout.write(_help(everything=verb == "help"))
         return ExitCode.PASSED
     if verb in ("-V", "--version"):
         sys.stdout.write(f"assay {__version__}\n")

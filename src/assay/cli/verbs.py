@@ -200,11 +200,17 @@ VERBS: dict[str, Verb] = {name: verb for group in GROUPS.values() for name, verb
 
 
 def installed_verbs() -> dict[str, dict[str, Verb]]:
-    """The verbs of installed packages, by their job."""
+    """The verbs of installed packages, by their job. One that is taken is an error."""
     groups: dict[str, dict[str, Verb]] = {}
     for family in installed():
         for group, verbs in family.verbs.items():
-            groups.setdefault(group, {}).update(verbs)
+            for name, verb in verbs.items():
+                if name in VERBS or any(name in known for known in groups.values()):
+                    from assay.plugins.points import broken
+
+                    what = f"has the verb '{name}', which is taken"
+                    raise broken("assay.families", family.name, what)
+                groups.setdefault(group, {})[name] = verb
     return groups
 
 
@@ -216,4 +222,6 @@ def all_verbs() -> dict[str, Verb]:
 
 def find_verb(name: str) -> Verb | None:
     """The verb of that name. Installed packages are asked only for one that does not ship."""
-    return VERBS.get(name) or (all_verbs().get(name) if name.replace("-", "_").isidentifier() else None)
+    return VERBS.get(name) or (
+        all_verbs().get(name) if name.replace("-", "_").isidentifier() else None
+    )
