@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import assay
 from assay.errors import AssayError, EvidenceError, InputError
 from assay.records.typed import convert
-from assay.running.assertion_checks import CONDITIONS, Assertion
-from assay.running.assertions import check_assertion, read_assertions
+from assay.running.assertions import CONDITIONS, Assertion, check_assertion, read_assertions
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import from_rows
 from assay.running.post_run import additions_of

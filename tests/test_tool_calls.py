@@ -19,6 +19,7 @@ from assay.errors import InputError, UsageError
 from assay.files.json_files import parse_json
 from assay.formulas import normalise
 from assay.records.evidence import Run
+from assay.scoring.checks import key, same
 from assay.scoring.metrics import bfcl
 from assay.scoring.metrics.assignment import assign
 from assay.scoring.metrics.call_schema import check_call, standard_schema
@@ -28,7 +29,6 @@ from assay.scoring.metrics.calls import (
     match,
     trajectory_match,
 )
-from assay.scoring.metrics.equality import key, same
 from assay.scoring.metrics.handoffs import accuracy
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.tool_calls import measure_tool_calls

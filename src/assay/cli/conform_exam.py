@@ -17,7 +17,7 @@ from assay.exams.document import is_mark, outcomes_of
 from assay.exams.exam import ExamFile, ExamItem, file_faults
 from assay.exams.marking import Marking, mark_item, mean
 from assay.exams.policy import ExamRules, fraction, shown
-from assay.exams.text_rules import Length
+from assay.exams.rules import Length
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 

@@ -33,7 +33,6 @@ from assay.exams.document import CheckedExam, check_result, exam_result, pass_li
 from assay.exams.exam import Exam, left_out, read_exam
 from assay.exams.lost_marks import lost_marks
 from assay.exams.marking import Marking, grade_exam
-from assay.exams.normal import step_name, unknown_step
 from assay.exams.policy import ExamRules
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
@@ -41,6 +40,7 @@ from assay.files.yaml_files import is_yaml_name
 from assay.records.exam import ExamResult, LostMark
 from assay.records.systems import Systems
 from assay.registry import is_path
+from assay.scoring.checks import step_name, unknown_step
 from assay.views import exam_text, junit
 
 if TYPE_CHECKING:

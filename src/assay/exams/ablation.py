@@ -15,10 +15,10 @@ from assay.exams.diagnosis import diagnose
 from assay.exams.exam import Exam
 from assay.exams.gate import opens
 from assay.exams.marking import Marking, grade_exam
-from assay.exams.normal import STEPS
 from assay.exams.patterns import find_patterns, shortened
 from assay.exams.policy import ExamRules, shown
 from assay.records.systems import Systems
+from assay.scoring.checks import STEPS
 
 
 def break_step(

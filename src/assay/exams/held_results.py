@@ -5,8 +5,8 @@ from __future__ import annotations
 from assay.errors import InputError, NotEnoughEvidence, count
 from assay.exams.document import CheckedExam
 from assay.exams.exam import Exam, ExamItem, exam_digest
-from assay.exams.expectations import wanted_by
 from assay.exams.marking import Marking
+from assay.exams.rules import wanted_by
 from assay.files.json_files import parse_json
 from assay.records.exam import ExamResult, ItemResult
 

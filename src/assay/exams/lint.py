@@ -10,17 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from assay.exams.code_rule import PassesTests
 from assay.exams.exam import ExamFile, ExamItem, exam_of, read_document, read_files
-from assay.exams.expectations import SHORT, item_faults, wanted_by
 from assay.exams.marking import Marking
-from assay.exams.normal import MATCHES, holds_all
-from assay.exams.rule import entries_of, parsed
+from assay.exams.rules import (
+    SHORT,
+    OptionChoice,
+    PassesTests,
+    TextRule,
+    entries_of,
+    item_faults,
+    options_of,
+    parsed,
+    wanted_by,
+)
 from assay.exams.selftest import self_test
-from assay.exams.text_rules import TextRule
-from assay.exams.value_rules import OptionChoice, options_of
 from assay.files.json_files import Document, Path, show_path
 from assay.grouping import grouped
+from assay.scoring.checks import MATCHES, holds_all
 
 MAX_FORMS = 2000
 """Forms of one verb that items are held against. No verb has that many; the limit bounds the search

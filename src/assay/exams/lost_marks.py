@@ -14,9 +14,8 @@ from msgspec import UNSET
 
 from assay.exams.answers import Answer
 from assay.exams.exam import Exam
-from assay.exams.expectations import wanted_by
 from assay.exams.marking import Marking
-from assay.exams.rule import parsed
+from assay.exams.rules import parsed, wanted_by
 from assay.records.exam import ExamResult, LostMark
 
 MAX_TEXT = 1000

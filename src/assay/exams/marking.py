@@ -21,14 +21,22 @@ from assay import exact
 from assay.errors import Fault, InputError
 from assay.exams.answers import Answer
 from assay.exams.exam import Exam, ExamItem
-from assay.exams.expectations import item_faults, wanted_by
-from assay.exams.normal import Normaliser
 from assay.exams.rubric import ExamRubric, compile_schema, rules_of
-from assay.exams.rule import Check, ExpectingRule, MarkingRule, MarkingSetting, parsed, shown_text
-from assay.exams.text_rules import TextRule
+from assay.exams.rules import (
+    Check,
+    ExpectingRule,
+    MarkingRule,
+    MarkingSetting,
+    TextRule,
+    item_faults,
+    parsed,
+    shown_text,
+    wanted_by,
+)
 from assay.exams.versions import SCORING_SYSTEM
 from assay.records.contract import Contract
 from assay.records.systems import is_published, system_of
+from assay.scoring.checks import Normaliser
 
 MAX_FAULTS = 100
 

@@ -17,12 +17,12 @@ from typing import Any
 from unicodedata import combining, normalize
 
 from assay.exams.marking import Marked, MarkedExam
-from assay.exams.normal import holds_all
 from assay.exams.pattern_rules import PatternRule
 from assay.exams.policy import ExamRules, fraction, shown
-from assay.exams.text_rules import TextRule
+from assay.exams.rules import TextRule
 from assay.grouping import grouped
 from assay.records.exam import PatternSeen
+from assay.scoring.checks import STEPS, holds_all
 
 
 class _Search:
@@ -199,7 +199,7 @@ FINDERS: dict[str, Callable[[_Search, PatternRule], Iterator[PatternSeen]]] = {
 _LOOSER: dict[str, Callable[[str], str]] = {
     "accents": lambda text: "".join(char for char in normalize("NFD", text) if not combining(char)),
     "punctuation": lambda text: "".join(char for char in text if char.isalnum() or char.isspace()),
-    "spacing": lambda text: " ".join(text.split()),
+    "spacing": STEPS["collapse-whitespace"].apply,
     "look-alikes": lambda text: normalize("NFKC", text),
 }
 

@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 from assay.errors import InputError
 from assay.exact import Ratio
 from assay.grouping import grouped
+from assay.scoring.checks import is_among, key
 from assay.scoring.metrics import bfcl
 from assay.scoring.metrics.assignment import assign
-from assay.scoring.metrics.equality import is_among, key
 
 MAX_CELLS = 250_000
 """The most pairs of calls of one tool that are compared: five hundred different calls against five
