@@ -22,11 +22,15 @@ from assay.scoring.checks import (
     step_name,
     unknown_step,
 )
-from assay.scoring.metrics.outcomes import read_instances, summarise
+from assay.scoring.metrics.outcomes import (
+    check_report,
+    read_instances,
+    read_report,
+    summarise,
+)
 from assay.scoring.metrics.passk import read_tasks, report
 from assay.scoring.metrics.retrieval import DEFAULT_METRICS, METRIC_NAMES, evaluate
 from assay.scoring.metrics.similarity import edit_similarity
-from assay.scoring.metrics.swe_reports import check_report, read_report
 from assay.scoring.metrics.tool_calls import measure_tool_calls
 
 
@@ -253,7 +257,7 @@ COMMANDS = {
         "text",
         _text,
         "Compare answers with expected texts.",
-        "assay measure text answers.jsonl --match substring --steps nfc,strip,lower",
+        "assay measure text answers.jsonl --match substring --steps nfc,strip,case-fold",
         arg("file", metavar="FILE", help='.jsonl of {"id", "actual", "expected"}'),
         arg(
             "--match",

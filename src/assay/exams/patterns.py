@@ -22,7 +22,7 @@ from assay.exams.policy import ExamRules, fraction, shown
 from assay.exams.rules import TextRule
 from assay.grouping import grouped
 from assay.records.exam import PatternSeen
-from assay.scoring.checks import STEPS, holds_all
+from assay.scoring.checks import STEPS, holds
 
 
 class _Search:
@@ -217,7 +217,7 @@ def near_matches(
     return [
         name
         for name, looser in _LOOSER.items()
-        if holds_all(looser(normal(text)), [looser(normal(entry)) for entry in expected], match)
+        if holds(looser(normal(text)), [looser(normal(entry)) for entry in expected], match)
     ]
 
 

@@ -27,13 +27,13 @@ from assay.records.plain import beyond_json
 from assay.records.reading import read_record
 from assay.registry import near_miss
 from assay.scoring.checks import (
-    MATCHES,
     MAX_PATTERN,
     MAX_TEXT,
     Match,
     Normaliser,
     contract,
     found,
+    holds,
     is_close,
     keeps,
     misread_number,
@@ -239,33 +239,15 @@ class TextRule(TextReading, frozen=True):
 
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Look for the normalized entries in the normalized text."""
-        match_entry = MATCHES[self.match_of(item, setting.match)]
+        match, normal = self.match_of(item, setting.match), setting.normal
         entries = tuple(map(setting.form, entries_of(want)))
-        return partial(_finds, setting.normal, match_entry, entries, self.of == "any")
+        return lambda text: text is not None and holds(normal(text), entries, match, self.of)
 
     def contradicts(self, got: str | None, expected: list[str], normal: Normaliser) -> bool:
         """Checked with the most lenient way of matching: the others find nothing that it
         doesn't.
         """
-        entries = tuple(map(normal, expected))
-        return not _finds(normal, MATCHES["substring"], entries, self.of == "any", got)
-
-
-def _finds(
-    normal: Callable[[str], str],
-    match_entry: Callable[[str, str], bool],
-    entries: tuple[str, ...],
-    is_enough: bool,
-    text: str | None,
-) -> bool:
-    """Whether a text has all entries; where one `is_enough`, any of them."""
-    if text is None:
-        return False
-    whole = normal(text)
-    for entry in entries:
-        if match_entry(whole, entry) is is_enough:
-            return is_enough
-    return not is_enough
+        return got is None or not holds(normal(got), map(normal, expected), "substring", self.of)
 
 
 class Contains(TextRule, frozen=True):

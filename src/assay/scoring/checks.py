@@ -143,13 +143,17 @@ MATCHES: dict[str, Callable[[str, str], bool]] = {
 """
 
 
-def holds_all(text: str, entries: Iterable[str], match: str) -> bool:
-    """Whether every entry is found in the text; both are normalized.
+def holds(text: str, entries: Iterable[str], match: str, of: str = "all") -> bool:
+    """Whether a text has all entries, or `any` of them; text and entries are normalized.
 
-    >>> [holds_all("eaten", ["ate"], match) for match in MATCHES]
-    [True, False, False]
+    >>> [holds("eaten", ["ate"], match) for match in MATCHES], holds("a", ["a", "b"], "word", "any")
+    ([True, False, False], True)
     """
-    return all(MATCHES[match](text, entry) for entry in entries)
+    match_entry, is_enough = MATCHES[match], of == "any"
+    for entry in entries:
+        if match_entry(text, entry) is is_enough:
+            return is_enough
+    return not is_enough
 
 
 # --- numbers

@@ -14,7 +14,7 @@ from msgspec import structs
 from assay.errors import InputError
 from assay.exact import Ratio
 from assay.records.evidence import Run
-from assay.scoring.checks import Normaliser, expected_text, holds_all, is_close, number_of, same
+from assay.scoring.checks import Normaliser, expected_text, holds, is_close, number_of, same
 from assay.scoring.metrics.measure import Measure, Undetermined
 from assay.scoring.metrics.similarity import bleu, edit_similarity, rouge_l, token_recall
 
@@ -78,13 +78,13 @@ def _each(run: Run, params: Mapping[str, Any], compare: _Compare) -> list[Any]:
     return results
 
 
-def _share(holds: _Compare) -> Callable[[Run, Mapping[str, Any]], Any]:
+def _share(compare: _Compare) -> Callable[[Run, Mapping[str, Any]], Any]:
     """A measure of how many expected outputs pass a comparison. A missing output doesn't pass:
     leaving it out of the count would reward silence.
     """
 
     def read(run: Run, params: Mapping[str, Any]) -> Any:
-        verdicts = _each(run, params, holds)
+        verdicts = _each(run, params, compare)
         return {"passed": sum(verdicts), "total": len(verdicts)}
 
     return read
@@ -103,7 +103,7 @@ def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
         raise Undetermined("the expected value must be a string or a list of strings")
     normal = Normaliser(params["steps"])
     entries = [expected_text(item, normal) for item in wanted]
-    return isinstance(actual, str) and holds_all(normal(actual), entries, params["match"])
+    return isinstance(actual, str) and holds(normal(actual), entries, params["match"])
 
 
 def _close(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
@@ -219,7 +219,7 @@ TEXT = (
         _share(_close),
         params={"output": None, "absolute": 0, "relative": 0},
         limits=(
-            "A text counts where all of it is one plain number. The wider of the two tolerances"
+            "A text counts where all of it is one number, as `1,000.5` is. The wider tolerance"
             " holds."
         ),
     ),
