@@ -453,6 +453,7 @@ def test_a_rule_may_take_any_unit(take: str) -> None:
         ([], 0),
         ("", 0),
         (2, 0),
+        (10**5000, 0),
         (None, 0),
     ],
 )

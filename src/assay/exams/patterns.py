@@ -198,7 +198,7 @@ FINDERS: dict[str, Callable[[_Search, PatternRule], Iterator[PatternSeen]]] = {
 
 _LOOSER: dict[str, Callable[[str], str]] = {
     "accents": lambda text: "".join(char for char in normalize("NFD", text) if not combining(char)),
-    "punctuation": lambda text: "".join(char for char in text if char.isalnum() or char.isspace()),
+    "punctuation": STEPS["strip-punctuation"].apply,
     "spacing": STEPS["collapse-whitespace"].apply,
     "look-alikes": lambda text: normalize("NFKC", text),
 }

@@ -200,8 +200,9 @@ class TextReading(ExpectingRule, frozen=True):
 
     def read(self, response: Response) -> str | None:
         """The text of the field; a field that is not text counts as nothing."""
-        text = super().read(response)
-        return text if isinstance(text, str) else None
+        tree = response.tree  # not super(): this runs for every mark
+        text = response.whole if tree is None or self.reads is None else tree.get(self.reads)
+        return text if type(text) is str else None
 
     def together(self, texts: list[str]) -> str:
         """Expected texts in words."""
@@ -212,7 +213,7 @@ class TextRule(TextReading, frozen=True):
     """A rule whose expectation is one text or a list of texts."""
 
     way: ClassVar[Match | None] = None
-    """How it looks for an entry; None leaves that to the item, the rule and the rubric."""
+    """How it looks for an entry; None leaves that to the item and the rubric."""
     verb: ClassVar[str] = "contains"
 
     def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
@@ -234,8 +235,8 @@ class TextRule(TextReading, frozen=True):
         return f"{self.verb} {self.together([f'“{text}”' for text in self.shows(want)])}"
 
     def match_of(self, item: ExpectingItem, default: Match) -> Match:
-        """How an entry is looked for; the item's own way wins over the rubric's."""
-        return self.way or item.match or getattr(self, "match", None) or default
+        """How an entry is looked for: the rule's own way, else the item's, else the rubric's."""
+        return self.way or item.match or default
 
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Look for the normalized entries in the normalized text."""
@@ -257,6 +258,10 @@ class Contains(TextRule, frozen=True):
 
     kind: ClassVar[str] = "contains"
     match: Match | None = None
+
+    def match_of(self, item: ExpectingItem, default: Match) -> Match:
+        """The item's way, else the rule's, else the rubric's."""
+        return item.match or self.match or default
 
 
 class Word(TextRule, frozen=True):
@@ -507,7 +512,9 @@ class OptionChoice(ExpectingRule, frozen=True):
 
     def _key(self, given: Any, options: dict[str, str]) -> str | None:
         """The key of the option that a text names."""
-        text = _TIDY(str(given)[:MAX_TEXT]) if type(given) in (str, int) else ""
+        if type(given) is int and exact.is_number(given):
+            given = str(given)
+        text = _TIDY(given[:MAX_TEXT]) if isinstance(given, str) else ""
         named = _named(text, options) or _by_text(text, options, _LOOSE)
         return named[0] if text and len(named) == 1 else None
 
@@ -593,8 +600,8 @@ class KeepsSchema(MarkingRule, frozen=True):
     def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
         """Validate. An answer that could not be checked does not keep its schema."""
         schema = self._schema(setting)
-        return lambda tree: bool(
-            schema is not None and tree is not None and keeps(schema, tree).holds
+        return lambda tree: (
+            schema is not None and tree is not None and keeps(schema, tree).holds is True
         )
 
 

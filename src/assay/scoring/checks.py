@@ -159,7 +159,7 @@ def holds(text: str, entries: Iterable[str], match: str, of: str = "all") -> boo
 # --- numbers
 
 MAX_TEXT = 10_000
-"""Characters of a text that are searched for a number."""
+"""Characters of a text that are searched for a number or an option."""
 _NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d{1,100})(?:\.\d{1,100})?|\.\d{1,100})"
     r"(?:[eE][-+]?\d{1,3})?"
@@ -255,7 +255,7 @@ def misread_number(text: str, unit: str, is_right: Callable[[Ratio], bool]) -> s
     if pointed != text:
         return "it has a decimal comma; 3.5 is read, and 3,5 is not"
     if unit:
-        return f"its unit isn't written {unit!r}, as in the exam"
+        return f"its unit isn't written {unit!r}"
     return "there is other text around it, and no unit is expected"
 
 
@@ -386,6 +386,9 @@ class Kept(NamedTuple):
     reason: str
 
 
+_KEPT = Kept(True, "")
+
+
 def contract(schema: Any) -> Contract:
     """A JSON Schema, compiled."""
     # the validator takes as long to load as all the rest, and most comparisons need none
@@ -410,7 +413,7 @@ def keeps(schema: Contract, value: Any) -> Kept:
     if checked.valid is None:
         return Kept(None, f"could not be checked: {checked.problem}")
     if checked.valid or not checked.broken:
-        return Kept(checked.valid, "")
+        return _KEPT if checked.valid else Kept(False, "")
     path, message = checked.broken[0]
     return Kept(False, f"{'.'.join(map(str, path)) or 'the output'}: {message[:120]}")
 

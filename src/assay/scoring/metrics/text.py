@@ -6,6 +6,7 @@ The comparisons are those of `checks`; the similarity of texts is in `similarity
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from math import fsum
 from typing import Any
 
@@ -22,6 +23,7 @@ from assay.scoring.metrics.similarity import bleu, edit_similarity, rouge_l, tok
 
 _Pair = tuple[str, Any, Any]
 _Reader = Callable[["Run", Mapping[str, Any]], Any]
+_normal = lru_cache(maxsize=256)(Normaliser)
 _ABSENT = object()
 """An output that is not there, which no expected value equals, not even null."""
 
@@ -92,7 +94,7 @@ def _share(compare: _Compare) -> Callable[[Run, Mapping[str, Any]], Any]:
 
 def _equal(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     if isinstance(actual, str) and isinstance(expected, str):
-        normal = Normaliser(params.get("steps", ()))
+        normal = _normal(tuple(params.get("steps", ())))
         return normal(actual) == normal(expected)
     return same(actual, expected)
 
@@ -101,7 +103,7 @@ def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     wanted = expected if isinstance(expected, list) else [expected]
     if not wanted or not all(isinstance(item, str) for item in wanted):
         raise Undetermined("the expected value must be a string or a list of strings")
-    normal = Normaliser(params["steps"])
+    normal = _normal(tuple(params["steps"]))
     entries = [expected_text(item, normal) for item in wanted]
     return isinstance(actual, str) and holds(normal(actual), entries, params["match"])
 
@@ -126,7 +128,7 @@ def _mean(
             raise Undetermined("the expected value is not a string")
         if not isinstance(actual, str):
             return 0.0
-        normal = Normaliser(params.get("steps", ()))
+        normal = _normal(tuple(params.get("steps", ())))
         similarity = score(normal(actual), normal(expected))
         if similarity is None:
             raise Undetermined("there are no words to compare")
