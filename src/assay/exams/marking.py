@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET, Struct
 
@@ -34,9 +34,11 @@ from assay.exams.rules import (
     wanted_by,
 )
 from assay.exams.versions import SCORING_SYSTEM
-from assay.records.contract import Contract
 from assay.records.systems import is_published, system_of
 from assay.scoring.checks import Normaliser
+
+if TYPE_CHECKING:
+    from assay.records.contract import Contract
 
 MAX_FAULTS = 100
 

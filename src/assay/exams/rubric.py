@@ -9,7 +9,7 @@ under two versions are not compared (see `recalibration`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -24,7 +24,6 @@ from assay.exams.rules import (
     read_rule,
 )
 from assay.files.json_files import Document, Path
-from assay.records.contract import Contract
 from assay.records.evidence import Number
 from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record
 from assay.records.systems import FIRST, Version
@@ -38,6 +37,9 @@ from assay.scoring.checks import (
     step_name,
     unknown_step,
 )
+
+if TYPE_CHECKING:
+    from assay.records.contract import Contract
 
 FAMILY = "exam"
 MAX_AXES = 12

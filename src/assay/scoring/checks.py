@@ -282,6 +282,7 @@ def is_close(actual: Ratio, expected: Ratio, *, absolute: Any = 0, relative: Any
 
 
 # --- JSON values
+
 _NUMBERS = frozenset((int, float, Decimal))
 
 
