@@ -61,7 +61,6 @@ from assay.families.exams.held_results import check_baseline, hold_against
 from assay.families.exams.lint import lint_document, lint_exam
 from assay.families.exams.lost_marks import lost_marks
 from assay.families.exams.marking import Marking, grade_exam
-from assay.families.exams.normal import step_name, unknown_step
 from assay.families.exams.policy import ExamRules
 from assay.families.exams.recalibration import recalibrated, recalibration_document, reweigh
 from assay.families.exams.records import ExamResult, LostMark
@@ -73,6 +72,7 @@ from assay.files.yaml_files import is_yaml_name
 from assay.records.systems import Systems
 from assay.registry import is_path
 from assay.release.baseline import changed
+from assay.scoring.checks import step_name, unknown_step
 from assay.services.named_baselines import find_named
 
 if TYPE_CHECKING:

@@ -40,9 +40,7 @@ SANDBOX = "no_sandbox_violation"
 def part(folder: str) -> DemoPart:
     """The bundled issues, repaired into the folder."""
     repairs = repaired(os.path.join(EXAMPLES, "repair"), os.path.join(folder, "repair"), now=NOW)
-    return DemoPart(
-        60, {"repairs": repairs}, repair_lines(repairs), written=(repairs["grades"],)
-    )
+    return DemoPart(60, {"repairs": repairs}, repair_lines(repairs), written=(repairs["grades"],))
 
 
 def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
