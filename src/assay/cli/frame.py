@@ -23,8 +23,9 @@ from assay.cli.parsing import Argument as Argument
 from assay.cli.parsing import Bounds as Bounds
 from assay.cli.parsing import Kind, Trust, add_config, config_path, listed_under, make_parser
 from assay.cli.parsing import Options as Options
-from assay.cli.verbs import Verb, find_verb
+from assay.cli.verbs import find_verb
 from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
+from assay.family import Verb
 from assay.files.own_files import looks_own
 from assay.registry import is_path, near_miss
 
