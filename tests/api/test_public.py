@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import assay
+from assay.family import SHIPPED
 from assay.files.json_files import Unread, stream_documents
 from assay.library.shelf import Shelf
 from assay.services.grading import Grader
@@ -107,7 +108,7 @@ def test_importing_the_package_loads_nothing_but_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", ["--version", "-V", "--help", "-h", "help"])
-def test_version_and_help_load_the_standard_library_and_seven_modules(
+def test_version_and_help_load_the_standard_library_and_the_tables_of_verbs(
     argument: str, tmp_path: Path
 ) -> None:
     loaded = {
@@ -123,6 +124,9 @@ def test_version_and_help_load_the_standard_library_and_seven_modules(
         "assay.cli.process",
         "assay.cli.verbs",
         "assay.errors",
+        "assay.families",
+        *(f"assay.families.{name}" for name in SHIPPED),
+        "assay.family",
     }
 
 

@@ -625,10 +625,10 @@ def test_a_family_that_takes_a_shipped_verb_or_breaks_never_hides_it(
 ) -> None:
     code = """\
         from assay.plugins import Family, Verb
-        MINE = Family("acme.mine", verbs={"everyday": {"grade": Verb("acme.verbs", "all pass")}})
+        MINE = Family("acme.mine", verbs={"everyday": {"grade": Verb("acme.verbs", "wave it through")}})
     """
     install(code, {"assay.families": {"acme.mine": "acme:MINE"}})
-    assert "all pass" not in here("help").out
+    assert "wave it through" not in here("help").out
     wrong = here("wrods")
     assert (wrong.code, "has the verb 'grade', which is taken" in wrong.err) == (3, True)
     assert "Grade runs" in here("grade", "--help").out
