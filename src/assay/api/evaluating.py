@@ -35,9 +35,9 @@ from assay.running.workflow import LoadedWorkflow, make_workflow, read_workflow
 from assay.scoring.extension import extended
 from assay.scoring.sources import expected_names
 from assay.services.choice import Choice
-from assay.services.evaluating import EvaluationBuilder
 from assay.services.evaluations import default_name
 from assay.services.grading import DEFAULT_POLICY
+from assay.services.storing import EvaluationBuilder
 
 NOT_INPUTS = frozenset(
     ["id", "sample_id", "group", "tags", "split", "metadata", "inputs", "assert", "assertions"]

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from assay.records.evaluation import Evaluation
-    from assay.services.evaluating import EvaluationBuilder
     from assay.services.grading import Graded
+    from assay.services.storing import EvaluationBuilder
 
 SMALL = 256 * 1024
 SHOWN = 50

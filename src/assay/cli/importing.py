@@ -41,7 +41,7 @@ from assay.views.documents import plain
 if TYPE_CHECKING:
     from assay.importers.tally import ImportTally
     from assay.scoring.profile import Profile
-    from assay.services.evaluating import MadeEvaluation
+    from assay.services.storing import MadeEvaluation
 
 
 FORMATS = (".jsonl", ".json")

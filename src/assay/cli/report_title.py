@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from assay.cli.parsing import Options
     from assay.records.evaluation import VersionedName
-    from assay.services.evaluating import EvaluationBuilder
+    from assay.services.storing import EvaluationBuilder
 
 
 def report_title(options: Options, builder: EvaluationBuilder | None) -> ReportTitle:

@@ -64,8 +64,8 @@ def run(options: Options) -> int:
     from assay.running.post_run import all_scorers
     from assay.running.runner import work_of
     from assay.running.workflow import read_workflow
-    from assay.services.evaluating import EvaluationBuilder
     from assay.services.evaluations import check_name
+    from assay.services.storing import EvaluationBuilder
 
     exits_as_errors()
     workflow = read_workflow(options.workflow)

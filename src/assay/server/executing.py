@@ -26,7 +26,7 @@ from assay.server.grading import DraftedGrade, make
 from assay.server.posted_runs import check_rules, grader_of, own_profile, rules_digest
 from assay.server.problems import Problem
 from assay.server.state import Services
-from assay.services.evaluating import EvaluationBuilder, run_groups
+from assay.services.storing import EvaluationBuilder, run_groups
 from assay.store import events as stored_events
 from assay.store import executions, jobs
 from assay.store.drafts import Draft

@@ -1,4 +1,4 @@
-"""The samples of a stored evaluation as rows, beside those of what it is compared with; and the
+"""The samples of a stored evaluation as rows, next to those of what it is compared with; and the
 state of each workflow.
 
 Records never change under their digests, so the rows of recently viewed evaluations are cached:

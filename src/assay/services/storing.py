@@ -10,39 +10,55 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from decimal import Decimal
 from hashlib import sha256
 from itertools import chain, islice
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, structs, to_builtins
 
-from assay.canon import in_order, pretty
+from assay.canon import canonical, digest, in_order, pretty, time_of, time_text
 from assay.errors import AssayError, InputError, NotEnoughEvidence, count
 from assay.files.atomic import write_file
 from assay.files.json_files import Document
 from assay.grouping import grouped
 from assay.library.shelf import Shelf
 from assay.records.digests import run_digest
+from assay.records.evaluation import ChosenSamples, EvaluatedRun, Evaluation, VersionedName
 from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import read_record, read_run
 from assay.records.scorecard import SCORECARD_SCHEMA, Scorecard
+from assay.release.summary import EvaluationTally
 from assay.scoring.profile import load_profile, make_plan
-from assay.services.evaluations import list_evaluations
-from assay.services.grading import Graded
-from assay.store.drafts import LINKS_SCHEMA, Body, Draft, Item, Link, body_of, draft, graded_drafts
+from assay.services.evaluations import check_name, list_evaluations
+from assay.services.grading import Graded, Grader
+from assay.store.drafts import (
+    LINKS_SCHEMA,
+    Body,
+    Draft,
+    Item,
+    Link,
+    body_of,
+    check_size,
+    digest_text,
+    draft,
+    evidence_draft,
+    graded_drafts,
+    note,
+)
+from assay.store.facets import facets_of
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
 from assay.store.listing import GradeOf, evidence_of, grades_of
 from assay.store.results import schema_of, stored_of
 
 if TYPE_CHECKING:
-    from assay.records.evaluation import Evaluation
     from assay.records.grade import Payload
     from assay.services.choice import Choice
-    from assay.services.evaluating import EvaluationBuilder
 
 
 GRADING_SCHEMA = "assay.grading/1"
@@ -523,8 +539,8 @@ def shelf_with_own(shelf: Shelf, ledger: Ledger, item: Item, folder: str, *, pro
     os.makedirs(place, exist_ok=True)
     known = {entry.id for entry in shelf.entries("profiles")}
     wanted = _profile_digest(item.tree())
-    for digest, tree in _own(ledger, item, project):
-        profile = load_profile(Document(tree, digest))
+    for name, tree in _own(ledger, item, project):
+        profile = load_profile(Document(tree, name))
         path = os.path.join(place, f"{profile.id}.yaml")
         if profile.id in known or "/" in profile.id:
             continue
@@ -557,3 +573,286 @@ def _own(ledger: Ledger, item: Item, project: str) -> Iterator[tuple[str, Any]]:
     for one in evidence.values():
         if one.schema == OWN_PROFILE and one.body is not None:
             yield one.digest, one.tree()["profile"]
+
+
+class _Versioned(msgspec.Struct):
+    id: str | None = None
+    version: str | None = None
+
+
+class _NamedRun(msgspec.Struct):
+    run_id: str
+    workflow: _Versioned | None = None
+    dataset: _Versioned | None = None
+
+
+class _GateStatus(TypedDict):
+    status: str
+
+
+class _CriterionScore(TypedDict):
+    name: str
+    raw_score: Any
+
+
+class _GradeTotals(TypedDict):
+    """The parts of a grade that the totals of an evaluation need."""
+
+    passed: bool
+    weighted_score: Decimal
+    dataset: dict[str, Any] | None
+    sample_id: str | None
+    group: str | None
+    hard_gates: dict[str, _GateStatus]
+    criteria: list[_CriterionScore]
+
+
+_read_run = msgspec.json.Decoder(_NamedRun).decode
+_read_run_grade = msgspec.json.Decoder(_GradeTotals).decode
+_read_runs = msgspec.json.Decoder(list[EvaluatedRun]).decode
+_RUNS = b'"runs":['
+"""The key of the list of runs. Its first occurrence in an evaluation is the list: only names and
+texts come before it.
+"""
+
+
+class EvaluationBuilder:
+    """Takes the runs of an evaluation one by one and remembers only their ids and digests, as its
+    record has them.
+
+    Every run must belong to the workflow and the dataset that the evaluation names; one of another
+    version is refused, because totals over two versions describe neither.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        workflow: VersionedName,
+        dataset: VersionedName,
+        settings: Mapping[str, Any],
+        started: datetime,
+        source: Literal["run", "import"] = "run",
+        labels: Sequence[str] = (),
+        only: ChosenSamples | None = None,
+    ) -> None:
+        """`only` are the samples that were chosen; None for the whole dataset."""
+        check_name(name)
+        self.name = name
+        self.workflow, self.dataset = workflow, dataset
+        self._settings = in_order(to_builtins(settings, builtin_types=(Decimal,)))
+        self.started = started
+        self._source: Literal["run", "import"] = source
+        self._labels = sorted(set(labels))
+        self._only = only
+        self._runs = bytearray()
+        self._evaluates = bytearray()
+        self._ids: set[bytes] = set()
+        self._tally = EvaluationTally()
+
+    def add(self, graded: Graded) -> None:
+        """Add a graded run."""
+        assert graded.run is not None, "an evaluation is made of runs"
+        self.add_stored(body_of(graded.run), body_of(graded.payload()))
+
+    def add_stored(self, run: bytes, grade: bytes | None) -> None:
+        """Add a run as the ledger stores it, with its grade; None for one that could not be
+        graded.
+        """
+        named = _read_run(run)
+        self._check(named)
+        own = sha256(named.run_id.encode()).digest()
+        if own in self._ids:
+            raise InputError("FIL-007", f"two runs have the id {named.run_id[:80]!r}.")
+        self._ids.add(own)
+        if grade is None:
+            self._tally.add_ungraded()
+        else:
+            self._tally.add(_read_run_grade(grade))
+        of_run = sha256(run).digest()
+        of_grade = None if grade is None else sha256(grade).digest()
+        self._evaluates += of_grade or of_run
+        if self._runs:
+            self._runs += b","
+        self._runs += canonical(
+            EvaluatedRun(
+                run_id=named.run_id,
+                digest=digest_text(of_run),
+                grade=None if of_grade is None else digest_text(of_grade),
+            )
+        )
+
+    def _check(self, run: _NamedRun) -> None:
+        for what, own, wanted in (
+            ("workflow", run.workflow, self.workflow),
+            ("dataset", run.dataset, self.dataset),
+        ):
+            own = own or _Versioned()
+            if (own.id, own.version) != (wanted.id, wanted.version):
+                raise InputError(
+                    "STO-018",
+                    f"the run {run.run_id!r} belongs to the {what} {own.id}@{own.version}, and the"
+                    f" evaluation {self.name!r} to {wanted.id}@{wanted.version}.",
+                    fix="An evaluation is one version of a workflow on one version of a dataset.",
+                )
+
+    def finish(self, finished: datetime) -> Evaluation:
+        """The evaluation, once all of its runs were added."""
+        evaluation = self._without_runs(finished)
+        return structs.replace(evaluation, runs=_read_runs(b"[%b]" % bytes(self._runs)))
+
+    def drafted(self, finished: datetime, *, author: str | None = None) -> tuple[Evaluation, Draft]:
+        """The evaluation without its list of runs, and its complete draft. The draft links to the
+        grades, or to the runs that have none: all of them are stored before it.
+        """
+        evaluation = self._without_runs(finished)
+        body = b"".join(self._parts(evaluation))
+        check_size(body)
+        return evaluation, Draft(
+            sha256(body).digest(),
+            "evaluation",
+            body,
+            facets_of("evaluation", body),
+            note("author", author),
+            reason=None,
+            links=(),
+            evaluates=bytes(self._evaluates),
+        )
+
+    def _without_runs(self, finished: datetime) -> Evaluation:
+        if not self._runs:
+            raise NotEnoughEvidence("FIL-005", f"the evaluation {self.name!r} has no runs.")
+        evaluation = Evaluation(
+            id="",
+            name=self.name,
+            source=self._source,
+            workflow=self.workflow,
+            dataset=self.dataset,
+            configuration=digest(self._settings),
+            settings=self._settings,
+            only=UNSET if self._only is None else self._only,
+            labels=self._labels,
+            started=time_text(self.started, "milliseconds"),
+            finished=time_text(finished, "milliseconds"),
+            totals=self._tally.totals(),
+            runs=[],
+        )
+        rest = sha256()
+        for part in self._parts(evaluation):
+            rest.update(part)
+        return structs.replace(evaluation, id=_id(rest.hexdigest()))
+
+    def _parts(self, evaluation: Evaluation) -> tuple[bytes | bytearray, ...]:
+        """The canonical JSON of the evaluation with its runs, in parts, because it can be large."""
+        head, key, rest = body_of(evaluation).partition(_RUNS)
+        return head, key, self._runs, rest
+
+
+def identified(evaluation: Evaluation) -> Evaluation:
+    """An evaluation with the id that follows from everything else in it."""
+    rest = digest(structs.replace(evaluation, id=""))
+    return structs.replace(evaluation, id=_id(rest.removeprefix("sha256:")))
+
+
+def _id(digits: str) -> str:
+    return f"ev-{digits[:12]}"
+
+
+Take = Callable[[list[Draft]], None]
+
+
+class RunGroup:
+    """One version of a workflow on one version of a dataset, and when its runs were made. The runs
+    themselves are not kept.
+    """
+
+    def __init__(self, run: Mapping[str, Any]) -> None:
+        self.workflow, self.dataset = (
+            VersionedName(id=str(run[what]["id"]), version=str(run[what]["version"]))
+            for what in ("workflow", "dataset")
+        )
+        self._key = _key(run)
+        self._first: datetime | None = None
+        self._last: datetime | None = None
+
+    def add(self, run: Mapping[str, Any]) -> None:
+        """Count a run."""
+        for name in ("started_at", "finished_at"):
+            moment = time_of(run.get(name), UTC)
+            if moment is not None:
+                self._first = moment if self._first is None else min(self._first, moment)
+                self._last = moment if self._last is None else max(self._last, moment)
+
+    def span(self, now: datetime) -> tuple[datetime, datetime]:
+        """When the first run started and the last one finished; the current time if the runs don't
+        state it.
+        """
+        return self._first or now, self._last or now
+
+    def has(self, run: Mapping[str, Any]) -> bool:
+        """Whether a run is of these versions."""
+        return _key(run) == self._key
+
+
+class MadeEvaluation(NamedTuple):
+    """An evaluation without its list of runs, and how many runs have no grade, by the reason."""
+
+    evaluation: Evaluation
+    ungraded: Mapping[str, int]
+
+
+def run_groups(runs: Iterable[Mapping[str, Any]]) -> list[RunGroup]:
+    """Runs grouped by workflow and dataset, in the order of the first run of each group."""
+    groups: dict[tuple[str, ...], RunGroup] = {}
+    for run in runs:
+        group = groups.get(_key(run))
+        if group is None:
+            group = groups[_key(run)] = RunGroup(run)
+        group.add(run)
+    return list(groups.values())
+
+
+def _key(run: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(
+        str(run[what][part]) for what in ("workflow", "dataset") for part in ("id", "version")
+    )
+
+
+def evaluate_runs(
+    documents: Iterable[Document],
+    grader: Grader,
+    builder: EvaluationBuilder,
+    take: Take,
+    *,
+    finished: datetime,
+    basis: Basis = NO_BASIS,
+    author: str | None = None,
+) -> MadeEvaluation:
+    """Grade runs and make their evaluation. `take` gets the drafts of each run, and the evaluation
+    last.
+    """
+    ungraded: Counter[str] = Counter()
+    for document in documents:
+        group = list(_drafts(settled(document), grader, basis, author, ungraded))
+        take(group)
+        run = next(draft for draft in group if draft.kind == "run")
+        grade = next((draft for draft in group if draft.kind == "grade"), None)
+        builder.add_stored(run.body, None if grade is None else grade.body)
+    evaluation, last = builder.drafted(finished, author=author)
+    take([last])
+    return MadeEvaluation(evaluation, ungraded)
+
+
+def _drafts(
+    document: Document,
+    grader: Grader,
+    basis: Basis,
+    author: str | None,
+    ungraded: Counter[str],
+) -> Sequence[Draft] | Iterator[Draft]:
+    run = read_run(document)  # anything but a run is an error, not a run without a grade
+    try:
+        return drafts_of(grader.grade(document), basis=basis, author=author)
+    except InputError as error:
+        ungraded[f"{error.message} {error.fix}".rstrip()] += 1
+        return [evidence_draft(run, author=author)]

@@ -23,8 +23,8 @@ from assay.server.requests import EvaluationRequest
 from assay.server.routes.decisions import read_evidence, store_last
 from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
-from assay.services.evaluating import EvaluationBuilder, MadeEvaluation, evaluate_runs, run_groups
 from assay.services.evaluations import check_name, read_evaluation
+from assay.services.storing import EvaluationBuilder, MadeEvaluation, evaluate_runs, run_groups
 from assay.store.drafts import Draft, Item
 
 router = APIRouter(
