@@ -139,7 +139,7 @@ class Family:
         of a `running.steps.RunStep`.
         """
         self.inputs = inputs or {}
-        """Results of its own that verbs of the core read, by the verb: see `cli.family_inputs`."""
+        """Results that only it makes and that verbs of the core read, by the verb: see `cli.family_inputs`."""
         self.checks = checks
         """What `assay ledger verify` checks of its records: a function."""
 
