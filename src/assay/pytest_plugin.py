@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from assay.files.json_files import Document
-    from assay.pipeline.grading import Graded, Grader
     from assay.records.evidence import Run
     from assay.records.grade import Grade
     from assay.records.scorecard import Scorecard
+    from assay.services.grading import Graded, Grader
 
 SHOWN = 20
 """Failed runs that the terminal lists."""
@@ -104,9 +104,9 @@ class Assay:
         run's `workflow.family` selects one. The scorers and gates of `assay.yaml` are always
         required. Malformed evidence raises `assay.AssayError`.
         """
-        from assay.pipeline.grading import Graded
         from assay.records.evidence import Run
         from assay.records.scorecard import Scorecard
+        from assay.services.grading import Graded
 
         grader = self._grader(profile, policy)
         if isinstance(evidence, Run):

@@ -7,7 +7,6 @@ from bisect import insort
 from collections.abc import Mapping
 from typing import Any
 
-from assay.archive.evaluations import StoredEvaluation
 from assay.canon import plain
 from assay.cli.evals import find_page
 from assay.cli.ledger import url_of
@@ -25,6 +24,7 @@ from assay.cli.mcp_samples import GradedRuns, GradedSample, graded_runs, nothing
 from assay.errors import NotEnoughEvidence, printable
 from assay.records.grade_line import as_line
 from assay.release.baseline import names as baseline_names
+from assay.services.evaluations import StoredEvaluation
 from assay.views.evaluation import RunReasons, evaluation_view, evaluations_table
 from assay.views.grade_line import change_text, explanation, passed_word
 from assay.views.pieces import points

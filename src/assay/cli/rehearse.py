@@ -21,8 +21,8 @@ from assay.services.rehearse import MOST_RELEASES, RELEASES, Rehearsing, rehears
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.archive.store import Result
     from assay.records.rehearsal import Rehearsal
+    from assay.services.storing import Result
 
 
 def run(options: Options) -> int:
@@ -43,7 +43,7 @@ def _made(options: Options, result: Result | None) -> Rehearsal:
     )
     grader, kept = choice.grader(), None
     if result is not None:
-        from assay.archive.sides import SideReader
+        from assay.services.stored_sides import SideReader
 
         kept = SideReader(result.store, made_of=result.made_of)
         for card in choice.read_cards():

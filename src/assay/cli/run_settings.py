@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from assay.cli.parsing import Options
     from assay.cli.run_judge import RunJudge
     from assay.cli.run_work import RunWork
-    from assay.pipeline.selection import WorkflowPlan
     from assay.records.evaluation import Evaluation
     from assay.running.dataset import LoadedDataset
     from assay.running.runner import RunSettings
     from assay.running.workflow import LoadedWorkflow
+    from assay.services.selection import WorkflowPlan
 
 
 DEFAULT_FOLDER = "assay-runs"
