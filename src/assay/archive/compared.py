@@ -14,10 +14,10 @@ from msgspec.json import Decoder
 from assay.archive.evaluations import StoredEvaluation, brief_evaluations, read_evaluation
 from assay.errors import AssayError
 from assay.records.evaluation import EvaluatedRun, VersionedName
-from assay.store import recent
-from assay.store.facets import key
+from assay.store import reading
+from assay.store.drafts import key
 from assay.store.ledger import Ledger
-from assay.store.listing import PassCount, grades_of, sample_counts
+from assay.store.reading import PassCount, grades_of, sample_counts
 
 EARLIER = 10
 """How many earlier evaluations of a workflow are candidates for the comparison."""
@@ -135,9 +135,9 @@ def newest_evaluations(
     ledger: Ledger, project: str, limit: int, **only: Any
 ) -> list[StoredEvaluation]:
     """The last evaluations, the newest first, without their runs; `only` narrows them down as
-    `recent.newest` does.
+    `reading.newest` does.
     """
-    briefs = recent.newest(ledger.database, project, "evaluation", limit=limit, **only)
+    briefs = reading.newest(ledger.database, project, "evaluation", limit=limit, **only)
     return brief_evaluations(ledger, project, [brief.digest for brief in briefs])
 
 

@@ -22,8 +22,7 @@ from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.grading import Graded
 from assay.records.evaluation import ChosenSamples, EvaluatedRun, Evaluation, VersionedName
 from assay.release.summary import EvaluationTally
-from assay.store.drafts import Draft, body_of, check_size, digest_text, note
-from assay.store.facets import facets_of
+from assay.store.drafts import Draft, body_of, check_size, digest_text, facets_of, note
 
 
 class _Versioned(msgspec.Struct):

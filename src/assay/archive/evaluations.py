@@ -167,7 +167,7 @@ def find_evaluation(
 def evaluation_names(ledger: Ledger, *, project: str) -> list[str]:
     """The names of the evaluations, the newest first."""
     # it loads the database, which files alone don't need
-    from assay.store.listing import evaluation_tags
+    from assay.store.reading import evaluation_tags
 
     return evaluation_tags(ledger.database, project, "name:")
 

@@ -20,7 +20,7 @@ from assay.records.reading import read_record, read_run
 from assay.records.scorecard import SCORECARD_SCHEMA, Scorecard
 from assay.store.drafts import LINKS_SCHEMA, Draft, Item, Link, draft, graded_drafts
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
-from assay.store.listing import GradeOf, evidence_of, grades_of
+from assay.store.reading import GradeOf, evidence_of, grades_of
 
 GRADING_SCHEMA = "assay.grading/1"
 _READ_AS: dict[Any, tuple[type[Run] | type[Scorecard], str]] = {

@@ -27,7 +27,7 @@ from assay.records.evidence import Source
 from assay.release.sides import judge_text
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
-from assay.store.listing import evidence_of
+from assay.store.reading import evidence_of
 from assay.views.parquet import encode_row, load_duckdb, write_parquet
 
 PAGE = 100

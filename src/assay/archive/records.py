@@ -7,6 +7,7 @@ Each function returns drafts, dependencies first; none stores them.
 from __future__ import annotations
 
 import os
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -22,7 +23,6 @@ from assay.files.json_files import Document, parse_json, read_json
 from assay.records.tool_entry import document as document_of
 from assay.records.tool_gate import SCHEMA_GATE, ToolGate
 from assay.store.drafts import Draft, Link, draft
-from assay.store.results import schema_of
 
 if TYPE_CHECKING:
     from assay.records.exam import ExamGate, ExamResult
@@ -135,7 +135,45 @@ def card_drafts(
     return [*evidence, drafted.linked("evidence_of", [draft.name for draft in evidence])]
 
 
-# --- results of verbs that only compute
+# --- results of verbs that only compute (`measure`, `report`, `gate --plan`). Nothing is replayed
+# from such a record: it contains what was printed, and its links name the inputs in the ledger.
+
+_RESULT_SCHEMA = re.compile(r"assay\.([a-z]+)(?:-([a-z-]+))?/[0-9]+")
+_VERBS = {
+    "gate plan": "gate --plan",
+    "rank": "report rank",
+    "rehearsal": "rehearse",
+    "summary": "report summary",
+}
+"""Verbs whose name differs from the schema of their result."""
+
+
+def schema_of(verb: str) -> str:
+    """The schema of a verb's result, for a document that doesn't name one itself.
+
+    >>> schema_of("report rank"), schema_of("measure pass-at-k"), schema_of("gate --plan")
+    ('assay.rank/1', 'assay.measure-pass-at-k/1', 'assay.gate-plan/1')
+    """
+    name = next((name for name, other in _VERBS.items() if other == verb), verb)
+    return f"assay.{name.replace(' ', '-')}/1"
+
+
+def verb_of(schema: str | None) -> str | None:
+    """The verb that makes results of a schema; None for a schema that isn't Assay's.
+
+    >>> (
+    ...     verb_of("assay.measure-pass-at-k/1"),
+    ...     verb_of("assay.rank/1"),
+    ...     verb_of("team.rank/1"),
+    ...     verb_of("assay.gate-plan/1"),
+    ... )
+    ('measure pass-at-k', 'report rank', None, 'gate --plan')
+    """
+    match = _RESULT_SCHEMA.fullmatch(schema or "")
+    if match is None:
+        return None
+    verb = " ".join(filter(None, match.groups()))
+    return _VERBS.get(verb, verb)
 
 
 def result_draft(document: Mapping[str, Any], verb: str, made_of: Iterable[str]) -> Draft:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from assay.archive.compared import newest_evaluations
 from assay.archive.grades import own_run
 from assay.records.evaluation import Evaluation
-from assay.store.facets import key
+from assay.store.drafts import key
 from assay.store.ledger import Ledger
-from assay.store.listing import evaluated_samples, evidence_of
+from assay.store.reading import evaluated_samples, evidence_of
 from assay.views.samples import SampleEvidence, SampleRun, sample_evidence, sample_grade
 
 MOST = 6

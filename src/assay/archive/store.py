@@ -23,7 +23,7 @@ from assay.archive.grades import basis_of
 from assay.archive.records import result_draft
 from assay.errors import AssayError, InputError, count
 from assay.store.drafts import Body, Draft, body_of, graded_drafts
-from assay.store.results import stored_of
+from assay.store.reading import stored_of
 
 if TYPE_CHECKING:
     from assay.archive.evaluation_builder import EvaluationBuilder

@@ -24,9 +24,9 @@ from assay.errors import AssayError
 from assay.records.decision import DECISION_SCHEMA
 from assay.records.evaluation import Evaluation
 from assay.stats.rates import rate_difference
-from assay.store import recent
+from assay.store import reading
 from assay.store.ledger import Ledger
-from assay.store.names import ActiveWorkflow, active_workflows
+from assay.store.reading import ActiveWorkflow, active_workflows
 from assay.views.evaluations import graded_by
 from assay.views.workflow_card import CardBaseline, CardDecision
 
@@ -63,7 +63,7 @@ class WorkflowState(NamedTuple):
 def listed_workflows(ledger: Ledger, project: str) -> list[ActiveWorkflow]:
     """Every workflow of a project, the one with the newest run or evaluation first."""
     known = {workflow.id: workflow for workflow in active_workflows(ledger.database, project)}
-    for evaluation in recent.newest(ledger.database, project, "evaluation", limit=5 * EVALUATIONS):
+    for evaluation in reading.newest(ledger.database, project, "evaluation", limit=5 * EVALUATIONS):
         if evaluation.workflow is not None:  # graded again, or its runs were forgotten
             before = known.get(evaluation.workflow, ActiveWorkflow(evaluation.workflow, 1, 0, 0))
             known[evaluation.workflow] = before._replace(
@@ -100,13 +100,13 @@ def workflow_states(
 
 
 def evaluations_graded_by(
-    ledger: Ledger, project: str, wanted: Callable[[recent.GradedBy, Evaluation], bool]
+    ledger: Ledger, project: str, wanted: Callable[[reading.GradedBy, Evaluation], bool]
 ) -> list[StoredEvaluation]:
     """Those of the last evaluations of a project that were graded by something, the newest first,
     without their runs.
     """
-    briefs = recent.newest(ledger.database, project, "evaluation", limit=LOOKED_AT)
-    graded = recent.graded_by(ledger.database, project, [brief.seq for brief in briefs])
+    briefs = reading.newest(ledger.database, project, "evaluation", limit=LOOKED_AT)
+    graded = reading.graded_by(ledger.database, project, [brief.seq for brief in briefs])
     evaluations = brief_evaluations(
         ledger, project, [brief.digest for brief in briefs if brief.seq in graded]
     )
@@ -123,7 +123,7 @@ def _with_evaluations(
     """A workflow with its last evaluations, without those of chosen samples, and the digests of
     those that can't be trusted.
     """
-    briefs = recent.newest(
+    briefs = reading.newest(
         ledger.database,
         project,
         "evaluation",
@@ -214,10 +214,10 @@ def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict
     """The newest release decision about each workflow, among the last few of the project."""
     last = [
         brief
-        for brief in recent.newest(ledger.database, project, "decision", limit=DECISIONS)
+        for brief in reading.newest(ledger.database, project, "decision", limit=DECISIONS)
         if brief.schema == DECISION_SCHEMA and brief.status is not None
     ]
-    sides = recent.sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
+    sides = reading.sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
     decisions: dict[str, CardDecision] = {}
     for brief in last:
         for workflow, version in sides.get(brief.seq, {}).get("candidate", ()):

@@ -11,6 +11,7 @@ from assay.archive.evaluation_checks import replay_evaluation, verify_ledger
 from assay.archive.evaluations import find_evaluation
 from assay.archive.grades import grade_of_run
 from assay.archive.own_profiles import shelf_with_own
+from assay.archive.records import verb_of
 from assay.archive.replay import Replayed, replay
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, repeated
@@ -24,7 +25,6 @@ from assay.records.tool_gate import SCHEMA_GATE
 from assay.services.replay import replay_decision
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
-from assay.store.results import verb_of
 from assay.store.verify import VerifyReport
 from assay.views.grade_line import passed_word
 

@@ -25,12 +25,11 @@ from assay.server.child import Ended, WorkflowProcess
 from assay.server.execution_runs import ExecutionLost, ExecutionRuns
 from assay.server.graded_by import check_rules, grader_of, own_profile, rules_digest
 from assay.server.state import Services
-from assay.store import jobs
+from assay.store import executions
 from assay.store.drafts import Draft
-from assay.store.events import EXECUTING, QUEUED
-from assay.store.executions import STATES, Placed
-from assay.store.jobs import Job
-from assay.store.listing import grades_of
+from assay.store.events import CANCELLED, DONE, EXECUTING, FAILED, QUEUED, RUNNING
+from assay.store.executions import STATES, Job, Placed
+from assay.store.reading import grades_of
 from assay.views import events
 
 AT_ONCE = 2
@@ -50,7 +49,7 @@ async def ended(services: Services, find: Callable[[], Job], wait_s: float) -> J
     while True:
         job = await asyncio.to_thread(find)
         left = until - loop.time()
-        if left <= 0 or services.stopping or job.state not in jobs.OPEN:
+        if left <= 0 or services.stopping or job.state not in executions.OPEN:
             return job
         await asyncio.sleep(min(LOOK_S, left))
 
@@ -85,7 +84,7 @@ class Executor:
         if len(self._works) >= AT_ONCE or self._services.stopping:
             return False
         job = await asyncio.to_thread(
-            jobs.claim,
+            executions.claim,
             self._services.ledger.database,
             self._owner,
             able=self.offered is not None,
@@ -112,7 +111,7 @@ class ExecutionWork:
         self._offered = offered
         self._job = job
         self._owner = owner
-        self._why = "cancel" if job.state == jobs.CANCELLING else ""
+        self._why = "cancel" if job.state == executions.CANCELLING else ""
         self._child: WorkflowProcess | None = None
         self._runs = ExecutionRuns(services, job, owner)
 
@@ -135,19 +134,19 @@ class ExecutionWork:
                 raise ExecutionLost
             if self._why == "ending":
                 await self._runs.settle()
-                await self._report(state=jobs.QUEUED)
+                await self._report(state=QUEUED)
                 return
             if fault is not None:
-                state = jobs.FAILED
+                state = FAILED
                 await self._runs.fail(fault)
             elif self._why == "cancel":
-                state = jobs.CANCELLED
+                state = CANCELLED
                 await self._runs.cancel()
             else:
-                state = jobs.DONE
+                state = DONE
             await self._runs.settle()
             await self._runs.evaluate_rest()
-            if state == jobs.DONE:
+            if state == DONE:
                 await self._evaluation()
             faults = [*self._job.progress["faults"]]
             if fault is not None:
@@ -180,7 +179,7 @@ class ExecutionWork:
         self, progress: Mapping[str, Any] | None = None, *, state: str | None = None
     ) -> str | None:
         return await asyncio.to_thread(
-            jobs.report,
+            executions.report,
             self._services.ledger.database,
             self._job,
             self._owner,
@@ -198,7 +197,7 @@ class ExecutionWork:
                     "beat", level="warning", execution=self._job.id, message=error.message
                 )
                 continue
-            if state != jobs.RUNNING:
+            if state != RUNNING:
                 self.stop("lost" if state is None else "cancel")
 
     async def _execute(self) -> AssayError | None:

@@ -21,11 +21,10 @@ from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store import events as stored_events
 from assay.store import executions
+from assay.store.drafts import key as index_key
 from assay.store.events import CANCELLED, DONE, EVALUATING, EXECUTING, FAILED, QUEUED, RunUpdate
-from assay.store.executions import Placed
-from assay.store.facets import key as index_key
-from assay.store.jobs import Job
-from assay.store.serving import now_text
+from assay.store.executions import Job, Placed
+from assay.store.tables import now_text
 from assay.views import events
 
 WAITING = 64

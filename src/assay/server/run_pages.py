@@ -12,10 +12,8 @@ import msgspec
 
 from assay.archive.grades import own_run
 from assay.server.state import Services
-from assay.store.drafts import Item
-from assay.store.facets import moment_key
-from assay.store.listing import GradeOf, evidence_of, grades_of
-from assay.store.reading import SPAN, span_moment
+from assay.store.drafts import Item, moment_key
+from assay.store.reading import SPAN, GradeOf, evidence_of, grades_of, span_moment
 from assay.views.grade_line import GradeLine
 
 LOOKED_AT = 2000

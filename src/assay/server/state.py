@@ -37,7 +37,7 @@ from assay.server.workers import library_of
 from assay.server.writer import Writer
 from assay.store.drafts import Link
 from assay.store.ledger import Ledger, open_ledger
-from assay.store.listing import grades_of
+from assay.store.reading import grades_of
 from assay.views.documents import pretty
 from assay.views.exporting import configured
 

@@ -25,7 +25,7 @@ from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store import queue
 from assay.store import traces as stored
-from assay.store.database_errors import is_away
+from assay.store.databases import is_away
 from assay.store.drafts import Link
 from assay.store.traces import Due
 from assay.tracing.genai import is_run

@@ -20,7 +20,7 @@ from assay.records.exam import EXAM_GATE
 from assay.records.tool_gate import SCHEMA_GATE
 from assay.server.pages.judge_parts import current_cards, policies
 from assay.server.state import Services
-from assay.store import jobs, recent
+from assay.store import events, executions, reading
 from assay.views.blocks import Paragraph, Part, Sentences
 from assay.views.decision import decided as decided_as
 from assay.views.evaluations import unchecked
@@ -92,7 +92,7 @@ def alarms_of(services: Services, project: str) -> list[Alarm]:
     """What needs attention besides the evaluations."""
     database = services.ledger.database
     alarms = [
-        *_of_decisions(recent.newest(database, project, "decision", limit=DECIDED)),
+        *_of_decisions(reading.newest(database, project, "decision", limit=DECIDED)),
         *_of_gates(services, project),
         *_of_runs(services, project),
         *_of_cards(services, project),
@@ -104,8 +104,8 @@ def alarms_of(services: Services, project: str) -> list[Alarm]:
             address("runs", workflow=job.request()["workflow"]["id"]),
             job.created_at,
         )
-        for job in jobs.newest(database, project, limit=JOBS)
-        if job.state == jobs.FAILED
+        for job in executions.newest(database, project, limit=JOBS)
+        if job.state == events.FAILED
     ]
     return alarms
 
@@ -184,14 +184,14 @@ def _worse(baseline: CardBaseline | None) -> Evaluation | None:
     return baseline.evaluation if high is not None and high < 0 else None
 
 
-def _fault(job: jobs.Job) -> str:
+def _fault(job: executions.Job) -> str:
     """Why a job failed, as a sentence without a full stop."""
     last = next(iter(reversed(job.progress.get("faults") or [])), None)
     message = last.get("message") if isinstance(last, dict) else None
     return clip(message, 200, absent_as="no reason given").removesuffix(".")
 
 
-def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:
+def _of_decisions(decided: Sequence[reading.Brief]) -> Iterable[Alarm]:
     """The newest decision of each kind, if it didn't pass; older ones are ignored."""
     known = [
         decision
@@ -215,7 +215,7 @@ def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:
 
 
 def _of_gates(services: Services, project: str) -> Iterable[Alarm]:
-    bodies = recent.bodies(
+    bodies = reading.bodies(
         services.ledger.database, project, "grade", limit=FAILED_LOOKED_AT, passed=False
     )
     runs_of: dict[str, list[int]] = {}
@@ -240,7 +240,7 @@ def _of_gates(services: Services, project: str) -> Iterable[Alarm]:
 
 
 def _of_runs(services: Services, project: str) -> Iterable[Alarm]:
-    newest = recent.newest(services.ledger.database, project, "run", limit=RUNS_LOOKED_AT)
+    newest = reading.newest(services.ledger.database, project, "run", limit=RUNS_LOOKED_AT)
     among = f" of the last {RUNS_LOOKED_AT:,}" if len(newest) == RUNS_LOOKED_AT else ""
     for status, words in ENDED_BADLY.items():
         ended = [run for run in newest if run.status == status]

@@ -22,7 +22,7 @@ from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.services.stored_compare import DecidedSides, ReleaseSide, decide_stored
 from assay.store.baselines import find_baseline
-from assay.store.listing import grades_of
+from assay.store.reading import grades_of
 from assay.views.compare import Version
 from assay.views.decision_samples import (
     NAMED,

@@ -16,7 +16,7 @@ from assay import exact
 from assay.archive.sides import DecisionEvidence
 from assay.records.decision import Decision
 from assay.server.state import Services
-from assay.store.listing import grades_of
+from assay.store.reading import grades_of
 from assay.views.charts.decisions import ScorePair
 from assay.views.decision_samples import (
     NO_TEXTS,

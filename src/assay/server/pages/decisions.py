@@ -29,7 +29,7 @@ from assay.server.pages.paging import Cursor, RecordList, Text, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
-from assay.store.recent import SIDES, SideWorkflows, sides_of
+from assay.store.reading import SIDES, SideWorkflows, sides_of
 from assay.views.blocks import (
     Column,
     Empty,

@@ -13,8 +13,7 @@ from assay.server.pages.paging import Cursor, RecordList, Text, record_page
 from assay.server.pages.routing import PageRoute
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import Item
-from assay.store.listing import evaluation_tags
-from assay.store.names import seen
+from assay.store.reading import evaluation_tags, seen
 from assay.views.blocks import Empty, Field, Table
 from assay.views.evaluations import evaluations_list
 from assay.views.pieces import address

@@ -29,7 +29,7 @@ from assay.server.pages.routing import SENT, PageRoute
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store.drafts import digest_bytes
-from assay.store.results import stored_of
+from assay.store.reading import stored_of
 from assay.views.blocks import Note, Paragraph
 from assay.views.label_texts import shown_run
 from assay.views.label_use import use_section

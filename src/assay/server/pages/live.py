@@ -20,8 +20,8 @@ from assay.server.pages.routing import PageRoute
 from assay.server.pages.run_rows import sample_of, workflow_of
 from assay.server.state import SERVICES, Services
 from assay.store import events
+from assay.store.drafts import key
 from assay.store.events import StoredEvent
-from assay.store.facets import key
 from assay.views.blocks import Column, Facts, Group, Paragraph, Part, Table, section
 from assay.views.pieces import (
     address,

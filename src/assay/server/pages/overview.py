@@ -30,9 +30,8 @@ from assay.server.pages.running import running_section
 from assay.server.pages.runs import POST
 from assay.server.state import SERVICES, Services
 from assay.stats.intervals import wilson
-from assay.store import recent
-from assay.store.listing import GradeOf, grades_of
-from assay.store.names import ActiveWorkflow
+from assay.store import reading
+from assay.store.reading import ActiveWorkflow, GradeOf, grades_of
 from assay.views.blocks import Empty, Group, Pager, Paragraph, Part, Section, section
 from assay.views.charts import Chart
 from assay.views.pieces import address, link, phrase
@@ -170,7 +169,7 @@ def _grades(services: Services, project: str, workflow: str) -> CardRuns | None:
     and verdicts of different policies are never combined.
     """
     database = services.ledger.database
-    runs = recent.newest(database, project, "run", limit=GRADES, workflow=workflow)
+    runs = reading.newest(database, project, "run", limit=GRADES, workflow=workflow)
     grades = grades_of(database, project, [run.digest for run in runs])
     newest = [(run, grades[run.digest][-1]) for run in runs if run.digest in grades]
     if not newest:
@@ -192,7 +191,7 @@ def workflow_chart(services: Services, project: str, digest: str, name: str) -> 
     database = services.ledger.database
     if name != "pass-rates":
         return None
-    of = recent.newest(database, project, "evaluation", limit=1, before=item.seq + 1)
+    of = reading.newest(database, project, "evaluation", limit=1, before=item.seq + 1)
     workflow = of[0].workflow if of and of[0].digest == item.digest else None
     if workflow is None:
         return None

@@ -33,8 +33,7 @@ from assay.server.pages.sample_context import (
 from assay.server.problems import Problem
 from assay.server.state import SERVICES, Services
 from assay.store import events
-from assay.store.drafts import Item
-from assay.store.facets import key
+from assay.store.drafts import Item, key
 from assay.views.blocks import (
     Details,
     Facts,

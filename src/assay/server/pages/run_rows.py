@@ -11,7 +11,7 @@ import msgspec
 
 from assay.server.run_pages import briefly
 from assay.server.state import Services
-from assay.store.listing import grades_of
+from assay.store.reading import grades_of
 from assay.views.blocks import Column
 from assay.views.grade_line import GradeLine, outcome
 from assay.views.pieces import (

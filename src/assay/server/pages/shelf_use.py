@@ -11,7 +11,7 @@ from assay.records.evaluation import Evaluation
 from assay.scoring.gates import REQUIRED
 from assay.scoring.profile import Profile
 from assay.server.state import Services
-from assay.store.recent import GradedBy
+from assay.store.reading import GradedBy
 from assay.views.blocks import Column, Section, Table, section
 from assay.views.evaluations import versioned
 from assay.views.pieces import absent, address, clip, link, listed, moment, number, verdict
