@@ -114,9 +114,12 @@ def _drafts(
     author: str | None,
     ungraded: Counter[str],
 ) -> Sequence[Draft] | Iterator[Draft]:
-    run = read_run(document)  # anything but a run is an error, not a run without a grade
     try:
-        return drafts_of(grader.grade(document), basis=basis, author=author)
+        graded = grader.grade(document)
+        if graded.run is None:
+            read_run(document)
+        return drafts_of(graded, basis=basis, author=author)
     except InputError as error:
+        run = read_run(document)  # anything but a run is an error, not a run without a grade
         ungraded[f"{error.message} {error.fix}".rstrip()] += 1
         return [evidence_draft(run, author=author)]

@@ -17,7 +17,8 @@ import msgspec
 from msgspec import UNSET, structs, to_builtins
 
 from assay.archive.evaluations import check_name
-from assay.canon import canonical, digest, in_order, time_text
+from assay.archive.grades import evidence_body
+from assay.canon import digest, in_order, time_text
 from assay.errors import InputError, NotEnoughEvidence
 from assay.pipeline.grading import Graded
 from assay.records.evaluation import ChosenSamples, EvaluatedRun, Evaluation, VersionedName
@@ -60,6 +61,8 @@ class _GradeTotals(TypedDict):
 _read_run = msgspec.json.Decoder(_NamedRun).decode
 _read_grade = msgspec.json.Decoder(_GradeTotals).decode
 _read_runs = msgspec.json.Decoder(list[EvaluatedRun]).decode
+_write_run = msgspec.json.Encoder(order="sorted").encode
+"""Its canonical JSON: it has no numbers."""
 _RUNS = b'"runs":['
 """The key of the list of runs. Its first occurrence in an evaluation is the list: only names and
 texts come before it.
@@ -103,7 +106,7 @@ class EvaluationBuilder:
     def add(self, graded: Graded) -> None:
         """Add a graded run."""
         assert graded.run is not None, "an evaluation is made of runs"
-        self.add_stored(body_of(graded.run), body_of(graded.payload()))
+        self.add_stored(evidence_body(graded), body_of(graded.payload()))
 
     def add_stored(self, run: bytes, grade: bytes | None) -> None:
         """Add a run as the ledger stores it, with its grade; None for one that could not be
@@ -124,7 +127,7 @@ class EvaluationBuilder:
         self._evaluates += of_grade or of_run
         if self._runs:
             self._runs += b","
-        self._runs += canonical(
+        self._runs += _write_run(
             EvaluatedRun(
                 run_id=named.run_id,
                 digest=digest_text(of_run),

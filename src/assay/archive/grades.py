@@ -16,9 +16,19 @@ from assay.grouping import grouped
 from assay.pipeline.grading import Graded
 from assay.records.digests import run_digest
 from assay.records.evidence import RUN_SCHEMA, Run
+from assay.records.grade import Payload
 from assay.records.reading import read_record, read_run
 from assay.records.scorecard import SCORECARD_SCHEMA, Scorecard
-from assay.store.drafts import LINKS_SCHEMA, Draft, Item, Link, draft, graded_drafts
+from assay.store.drafts import (
+    LINKS_SCHEMA,
+    Body,
+    Draft,
+    Item,
+    Link,
+    body_of,
+    draft,
+    graded_drafts,
+)
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
 from assay.store.reading import GradeOf, evidence_of, grades_of
 
@@ -74,6 +84,7 @@ def basis_of(cards: Sequence[Mapping[str, Any]], now: datetime | None) -> Basis:
 
 def drafts_of(
     graded: Graded,
+    payload: Payload | None = None,
     *,
     basis: Basis = NO_BASIS,
     author: str | None = None,
@@ -81,13 +92,18 @@ def drafts_of(
     """All that a ledger stores for a grade: evidence, scorecard and grade, dependencies first."""
     assert graded.evidence is not None, "a grade that came without its evidence is not stored"
     listed = graded_drafts(
-        graded.evidence,
+        evidence_body(graded),
         graded.grade.scorecard,
-        graded.payload(),
+        payload or graded.payload(),
         author=author,
         links=basis.links,
     )
     return [*basis.drafts, *listed]
+
+
+def evidence_body(graded: Graded) -> Body:
+    """The evidence of a grade as a ledger stores it."""
+    return body_of(graded.evidence, None if graded.run is None else graded.run_text)
 
 
 def settled(document: Document) -> Document:

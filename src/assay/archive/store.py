@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 from msgspec import structs
 
-from assay.archive.grades import basis_of
+from assay.archive.grades import basis_of, evidence_body
 from assay.archive.records import result_draft
 from assay.errors import AssayError, InputError, count
 from assay.store.drafts import Body, Draft, body_of, graded_drafts
@@ -220,7 +220,7 @@ def ledger_line(graded: Graded, payload: Payload) -> bytes:
             fix="Store the runs themselves.",
         )
     return b'{"evidence":%b,"scorecard":%b,"grade":%b}\n' % (
-        body_of(graded.evidence),
+        evidence_body(graded),
         body_of(graded.grade.scorecard),
         body_of(payload),
     )

@@ -28,7 +28,7 @@ from assay.pipeline.grading import Graded
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.grade import is_graded
 from assay.records.reading import read_run
-from assay.store.drafts import body_of, graded_drafts
+from assay.store.drafts import graded_drafts
 from assay.store.ledger import open_ledger
 from assay.views.documents import encode
 
@@ -135,8 +135,9 @@ def _graded(options: Options, store: Store) -> ViewedFile:
                 started=now,
                 source="import",
             )
-        store.add(graded_drafts(run, graded.grade.scorecard, graded.payload()))
-        builder.add_stored(body_of(run), body_of(graded.payload()))
+        drafts = graded_drafts(run, graded.grade.scorecard, graded.payload())
+        store.add(drafts)
+        builder.add_stored(drafts[0].body, drafts[-1].body)
     if not builders:
         raise NotEnoughEvidence("FIL-005", "there is nothing to show.", where=options.target)
     made = []

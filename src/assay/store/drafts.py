@@ -20,7 +20,6 @@ from msgspec import Struct, structs
 from assay.canon import canonical, time_of
 from assay.errors import InputError
 from assay.files.json_files import MAX_LINE, parse_json
-from assay.records.evidence import Run
 from assay.records.grade import GRADES_SCHEMA
 from assay.records.scorecard import SCORING_SYSTEM, Scorecard
 from assay.records.typed import convert
@@ -228,6 +227,12 @@ def draft(
     >>> draft({"schema": "assay.event/1", "weight": 0.10}, kind="event").body
     b'{"schema":"assay.event/1","weight":0.1}'
     """
+    _check(kind, links)
+    body = body_of(record)
+    return _drafted(body, kind, facets_of(kind, body), author, reason, links)
+
+
+def _check(kind: str, links: Sequence[Link]) -> None:
     if kind not in KINDS:
         raise InputError(
             "STO-010",
@@ -241,12 +246,21 @@ def draft(
                 f"there is no relation '{link.relation}'.{near_miss(link.relation, RELATIONS)}",
                 fix=f"Relations: {', '.join(RELATIONS)}.",
             )
-    body = body_of(record)
+
+
+def _drafted(
+    body: bytes,
+    kind: str,
+    facets: Facets,
+    author: str | None,
+    reason: str | None,
+    links: Sequence[Link] = (),
+) -> Draft:
     return Draft(
         sha256(body).digest(),
         kind,
         body,
-        facets_of(kind, body),
+        facets,
         note("author", author),
         note("reason", reason),
         tuple(links),
@@ -265,14 +279,16 @@ class _Card(Scorecard, frozen=True, kw_only=True):
     scoring_system: str = msgspec.field(name="scoringSystem")
 
 
-def body_of(record: Any) -> Body:
-    """The canonical JSON of a record. Anything that couldn't be read back is refused."""
+def body_of(record: Any, text: Callable[[], bytes] | None = None) -> Body:
+    """The canonical JSON of a record; `text` returns it where it may have been made before.
+    Anything that couldn't be read back is refused.
+    """
     if isinstance(record, Body):
         return record
     if isinstance(record, Scorecard) and record.scoring_system == SCORING_SYSTEM:
         record = _Card(**structs.asdict(record))
     try:
-        body = canonical(record)
+        body = canonical(record) if text is None else text()
     except RecursionError:
         raise InputError("FIL-004", f"the record nests more than {NESTING} deep.") from None
     except ValueError as error:
@@ -346,18 +362,15 @@ def graded_drafts(
 def evidence_draft(evidence: Any, *, author: str | None = None, reason: str | None = None) -> Draft:
     """A run or a scorecard, whether a record, a tree or a stored body."""
     body = body_of(evidence)
-    if isinstance(evidence, Run | Scorecard):
-        kind = "run" if isinstance(evidence, Run) else "scorecard"
-    else:
-        schema = facets_of("event", body).schema
-        kind = {f"assay.{kind}/1": kind for kind in EVIDENCE}.get(str(schema), "")
-        if not kind:
-            raise InputError(
-                "STO-011",
-                f"a grade can't be made from a document with the schema {str(schema)!r}.",
-                fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).",
-            )
-    return draft(body, kind=kind, author=author, reason=reason)
+    facets = facets_of(EVIDENCE[0], body)  # as of any kind that has no reader of its own
+    kind = {f"assay.{kind}/1": kind for kind in EVIDENCE}.get(str(facets.schema), "")
+    if not kind:
+        raise InputError(
+            "STO-011",
+            f"a grade can't be made from a document with the schema {facets.schema!r}.",
+            fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).",
+        )
+    return _drafted(body, kind, facets, author, reason)
 
 
 # --- what a record is found by: columns and tags, taken from its canonical body. The writer and
