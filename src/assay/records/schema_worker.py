@@ -8,13 +8,16 @@ import ctypes
 import signal
 import sys
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jsonschema_rs
 import msgspec
 
 from assay.files.json_files import parse_json
+from assay.records.schemas import engine
 from assay.sandbox.worker import serve
+
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 CPU_S = 3
 """CPU seconds for one value. An honest schema takes milliseconds, even for a large output."""
@@ -58,7 +61,7 @@ decode_answer = msgspec.msgpack.Decoder(Checked).decode
 
 def linear() -> jsonschema_rs.RegexOptions:
     """The regex engine with linear time, which refuses look-around and back references."""
-    return jsonschema_rs.RegexOptions(size_limit=10 * 1024 * 1024, dfa_size_limit=2 * 1024 * 1024)
+    return engine().RegexOptions(size_limit=10 * 1024 * 1024, dfa_size_limit=2 * 1024 * 1024)
 
 
 def compiled(schema: Any, options: Any) -> jsonschema_rs.Draft202012Validator:
@@ -66,12 +69,12 @@ def compiled(schema: Any, options: Any) -> jsonschema_rs.Draft202012Validator:
     usable.
     """
     try:
-        return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=options)
-    except jsonschema_rs.ValidationError as error:
+        return engine().Draft202012Validator(schema, offline=True, pattern_options=options)
+    except engine().ValidationError as error:
         where = ".".join(map(str, error.instance_path))
         raise ValueError(f"{where + ': ' if where else ''}{_first_line(error.message)}") from None
     except (
-        jsonschema_rs.ReferencingError,
+        engine().ReferencingError,
         ValueError,
         TypeError,
         RecursionError,
@@ -94,7 +97,7 @@ def evaluated(validator: jsonschema_rs.Draft202012Validator, value: Any) -> Chec
             broken.append(Broken(tuple(error.instance_path), error.message[:_WORDS]))
             if len(broken) == MAX_FAULTS:
                 break
-    except (jsonschema_rs.ValidationError, ValueError, RecursionError) as error:
+    except (engine().ValidationError, ValueError, RecursionError) as error:
         return Checked(None, problem=_first_line(str(error)))
     return Checked(False, tuple(broken))
 
@@ -109,9 +112,7 @@ def _first_line(text: str) -> str:
 
 @lru_cache(maxsize=64)
 def _validator(schema: bytes) -> jsonschema_rs.Draft202012Validator:
-    return compiled(
-        parse_json(schema), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
-    )
+    return compiled(parse_json(schema), engine().FancyRegexOptions(backtrack_limit=_BACKTRACKS))
 
 
 def answer(data: bytes) -> bytes:

@@ -195,6 +195,10 @@ class Ledger:
                 )
             yield item
 
+    def evaluation_tags(self, prefix: str, *, project: str = DEFAULT_PROJECT) -> list[str]:
+        """The tags of evaluations that begin with a prefix, without it, the newest first."""
+        return reading.evaluation_tags(self.database, known_project(project), prefix)
+
     def links_of_many(
         self, digests: Iterable[str], *, project: str = DEFAULT_PROJECT
     ) -> list[Link]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from assay.records.schemas import engine
 from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
 from assay.records.tool_entry import GradingEntry
 from assay.records.typed import convert
@@ -117,12 +118,11 @@ def all_schemas() -> dict[str, dict[str, Any]]:
 
 @cache
 def _validator(name: str) -> jsonschema_rs.Draft202012Validator:
-    import jsonschema_rs  # slow to load, and not needed to read a module
-
     # The times of an index are those of file names, which no format of JSON Schema describes.
-    return jsonschema_rs.Draft202012Validator(
+    made: jsonschema_rs.Draft202012Validator = engine().Draft202012Validator(
         all_schemas()[name], offline=True, validate_formats=not name.startswith("index")
     )
+    return made
 
 
 def is_extended(entry: object) -> bool:
