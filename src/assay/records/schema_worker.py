@@ -8,16 +8,13 @@ import ctypes
 import signal
 import sys
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from assay.files.json_files import parse_json
 from assay.records.schemas import engine
 from assay.sandbox.worker import serve
-
-if TYPE_CHECKING:
-    import jsonschema_rs
 
 CPU_S = 3
 """CPU seconds for one value. An honest schema takes milliseconds, even for a large output."""
@@ -59,12 +56,12 @@ encode_message = msgspec.msgpack.Encoder().encode
 decode_answer = msgspec.msgpack.Decoder(Checked).decode
 
 
-def linear() -> jsonschema_rs.RegexOptions:
+def linear() -> Any:
     """The regex engine with linear time, which refuses look-around and back references."""
     return engine().RegexOptions(size_limit=10 * 1024 * 1024, dfa_size_limit=2 * 1024 * 1024)
 
 
-def compiled(schema: Any, options: Any) -> jsonschema_rs.Draft202012Validator:
+def compiled(schema: Any, options: Any) -> Any:
     """A validator without access to files or the network. Raises ValueError if the schema is not
     usable.
     """
@@ -83,7 +80,7 @@ def compiled(schema: Any, options: Any) -> jsonschema_rs.Draft202012Validator:
         raise ValueError(_first_line(str(error)) or "unknown") from None
 
 
-def evaluated(validator: jsonschema_rs.Draft202012Validator, value: Any) -> Checked:
+def evaluated(validator: Any, value: Any) -> Checked:
     """Whether a value keeps the schema; undetermined if evaluation gives up anywhere in it."""
     try:
         if validator.is_valid(value):
@@ -111,7 +108,7 @@ def _first_line(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _validator(schema: bytes) -> jsonschema_rs.Draft202012Validator:
+def _validator(schema: bytes) -> Any:
     return compiled(parse_json(schema), engine().FancyRegexOptions(backtrack_limit=_BACKTRACKS))
 
 

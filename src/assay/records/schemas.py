@@ -40,7 +40,7 @@ def json_schema(kind: type) -> dict[str, Any]:
 
 
 @cache
-def _validator(kind: type) -> jsonschema_rs.Draft202012Validator:
+def _validator(kind: type) -> Any:
     return engine().Draft202012Validator(json_schema(kind), offline=True)
 
 

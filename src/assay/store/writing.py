@@ -386,7 +386,8 @@ def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
         large = [row for row in rows if len(row[-1]) > LARGE]
         rows = [row for row in rows if len(row[-1]) <= LARGE] if large else rows
     if rows:
-        connection.exec_driver_sql(_insert_text(type(connection.dialect), table), rows)
+        kind: Any = type(connection.dialect)
+        connection.exec_driver_sql(_insert_text(kind, table), rows)
     for *row, content in large:  # a plain INSERT would copy the body twice
         values = zip(table.columns.keys(), (*row, func.zeroblob(len(content))), strict=True)
         place = connection.execute(_INSERT[table].values(dict(values))).lastrowid

@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.records.schemas import engine
 from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
@@ -19,9 +19,6 @@ from assay.records.tool_entry import GradingEntry
 from assay.records.typed import convert
 from assay.tools.answers import NA_REASONS
 from assay.tools.veto import evidence_text
-
-if TYPE_CHECKING:
-    import jsonschema_rs
 
 EXTENDED_FORM = "assay.grading-entry/1"
 VALIDATION_FAILED, FEW_TESTS, NO_ABOUT = (
@@ -117,12 +114,11 @@ def all_schemas() -> dict[str, dict[str, Any]]:
 
 
 @cache
-def _validator(name: str) -> jsonschema_rs.Draft202012Validator:
+def _validator(name: str) -> Any:
     # The times of an index are those of file names, which no format of JSON Schema describes.
-    made: jsonschema_rs.Draft202012Validator = engine().Draft202012Validator(
+    return engine().Draft202012Validator(
         all_schemas()[name], offline=True, validate_formats=not name.startswith("index")
     )
-    return made
 
 
 def is_extended(entry: object) -> bool:
