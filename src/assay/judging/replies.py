@@ -11,13 +11,13 @@ import msgspec
 
 from assay.files.json_files import parse_json
 from assay.judging.endpoints import Reply
-from assay.judging.fence import occurs
 from assay.judging.questions import (
     ClaimQuestion,
     PairQuestion,
     PassageQuestion,
     Question,
     RubricQuestion,
+    occurs,
 )
 from assay.records.schemas import engine
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from assay.archive.grades import NO_BASIS, Basis, drafts_of, settled
 from assay.files.json_files import Document
-from assay.pipeline.grading import Grader
+from assay.services.grading import Grader
+from assay.services.storing import NO_BASIS, Basis, drafts_of, settled
 from assay.store.drafts import Draft, Stored
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from assay.archive.grades import own_run
 from assay.server.state import Services
+from assay.services.storing import own_run
 from assay.store.drafts import Item, moment_key
 from assay.store.reading import SPAN, GradeOf, evidence_of, grades_of, span_moment
 from assay.views.grade_line import GradeLine
