@@ -17,10 +17,9 @@ from assay.library.shelf import Shelf
 from assay.services.evaluation_checks import replay_evaluation, verify_ledger
 from assay.services.evaluations import find_evaluation
 from assay.services.replay import Replayed, replay, replay_decision, stored_gates
-from assay.services.storing import grade_of_run, shelf_with_own
+from assay.services.storing import grade_of_run, shelf_with_own, verb_of
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
-from assay.store.results import verb_of
 from assay.store.verify import VerifyReport
 from assay.views.grade_line import passed_word
 

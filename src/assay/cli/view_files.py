@@ -27,7 +27,7 @@ from assay.services.evaluations import default_name
 from assay.services.given_grades import grades_of
 from assay.services.grading import Graded
 from assay.services.storing import EvaluationBuilder, MadeEvaluation, Store
-from assay.store.drafts import body_of, graded_drafts
+from assay.store.drafts import graded_drafts
 from assay.store.ledger import open_ledger
 
 
@@ -133,8 +133,9 @@ def _graded(options: Options, store: Store) -> ViewedFile:
                 started=now,
                 source="import",
             )
-        store.add(graded_drafts(run, graded.grade.scorecard, graded.payload()))
-        builder.add_stored(body_of(run), body_of(graded.payload()))
+        drafts = graded_drafts(run, graded.grade.scorecard, graded.payload())
+        store.add(drafts)
+        builder.add_stored(drafts[0].body, drafts[-1].body)
     if not builders:
         raise NotEnoughEvidence("FIL-005", "there is nothing to show.", where=options.target)
     made = []

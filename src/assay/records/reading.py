@@ -16,6 +16,7 @@ from assay import exact
 from assay.errors import EvidenceError, Fault, raise_faults
 from assay.files.json_files import Document, show_path
 from assay.records.evidence import Run
+from assay.records.schemas import schema_faults
 from assay.records.scorecard import Scorecard
 from assay.records.typed import convert
 from assay.registry import identifier_fault
@@ -80,9 +81,6 @@ def _refuse(document: Document, faults: list[Fault]) -> None:
 
 
 def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fault]:
-    # only for an error: importing the validator costs as much as all the rest
-    from assay.records.schemas import schema_faults
-
     for number, found in enumerate(schema_faults(kind, document.tree), 1):
         if number > MAX_FAULTS:
             yield document.fault(f"has more faults than the {MAX_FAULTS:,} listed.", code=code)

@@ -6,16 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from assay.canon import canonical
 from assay.errors import EvidenceError, Fault, InputError, ShelfError
 from assay.files.json_files import Document
 from assay.files.yaml_files import locate
 from assay.grading.grade import grade as _grade
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
+from assay.records.digests import in_one_order
 from assay.records.evidence import JudgeOn, Run, Workflow
 from assay.records.grade import Grade, Payload
 from assay.records.reading import read_run, read_scorecard
@@ -205,19 +208,31 @@ class Graded:
     evidence. Readers may set `document`.
     """
 
-    __slots__ = ("document", "evidence", "grade", "run")
+    __slots__ = ("_text", "document", "evidence", "grade", "run")
 
     def __init__(self, grade: Grade, run: Run | None, card: Scorecard | None = None) -> None:
         self.grade = grade
         self.run = run
         self.evidence = run or card
         self.document: Document | None = None
+        self._text: bytes | None = None
+
+    def run_text(self) -> bytes:
+        """The canonical JSON of the run, made once: a ledger stores it, and its digest is in the
+        grade.
+        """
+        if self._text is None:
+            self._text = canonical(self.run)
+        return self._text
 
     def payload(self) -> Payload:
         """The result in the form of `assay.grades/1`."""
         from assay.services.payload import payload  # a line on a terminal explains nothing
 
-        return payload(self.grade, self.run)
+        identity = None
+        if self.run is not None and in_one_order(self.run) is self.run:
+            identity = f"sha256:{sha256(self.run_text()).hexdigest()}"
+        return payload(self.grade, self.run, identity=identity)
 
 
 def located(error: InputError, document: Document) -> InputError:

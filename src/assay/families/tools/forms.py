@@ -11,16 +11,14 @@ import json
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from assay.families.tools.answers import NA_REASONS
 from assay.families.tools.records import GradingEntry
 from assay.families.tools.veto import evidence_text
+from assay.records.schemas import engine
 from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
 from assay.records.typed import convert
-
-if TYPE_CHECKING:
-    import jsonschema_rs
 
 EXTENDED_FORM = "assay.grading-entry/1"
 VALIDATION_FAILED, FEW_TESTS, NO_ABOUT = (
@@ -116,11 +114,9 @@ def all_schemas() -> dict[str, dict[str, Any]]:
 
 
 @cache
-def _validator(name: str) -> jsonschema_rs.Draft202012Validator:
-    import jsonschema_rs  # slow to load, and not needed to read a module
-
+def _validator(name: str) -> Any:
     # The times of an index are those of file names, which no format of JSON Schema describes.
-    return jsonschema_rs.Draft202012Validator(
+    return engine().Draft202012Validator(
         all_schemas()[name], offline=True, validate_formats=not name.startswith("index")
     )
 
