@@ -35,8 +35,7 @@ from assay.library.lock import RecordedSystem, lock_of
 from assay.library.shelf import KINDS, Shelf
 from assay.records.reading import read_run
 from assay.scoring import scorecard as scoring
-from assay.scoring.gate import GateResult
-from assay.scoring.gates import GATES
+from assay.scoring.gates import GATES, GateResult
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES
 from assay.scoring.metrics.measure import Undetermined

@@ -28,7 +28,7 @@ from assay.records.descriptions import field_descriptions, struct_kinds
 from assay.records.evidence import Run
 from assay.records.typed import convert
 from assay.running.config import ConfigFile
-from assay.scoring.gate_examples import EXAMPLES as GATE_EXAMPLES
+from assay.scoring.gates import EXAMPLES as GATE_EXAMPLES
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
 from assay.tools.forms import all_schemas

@@ -20,8 +20,7 @@ from assay.records.scorecard import SCORING_SYSTEM, Selection
 from assay.records.shape import Faults, read_shelf_record
 from assay.records.systems import is_published, system_of
 from assay.registry import near_miss
-from assay.scoring.gate import Gate
-from assay.scoring.gates import GATES, REQUIRED
+from assay.scoring.gates import GATES, REQUIRED, Gate
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.measure import Measure
 from assay.scoring.metrics.params import param_faults

@@ -14,8 +14,7 @@ from assay.records.evidence import Run
 from assay.records.scorecard import SCORECARD_SCHEMA, Criterion, Scorecard
 from assay.registry import near_miss
 from assay.scoring.extension import ADDED
-from assay.scoring.gate_rules import ended_by
-from assay.scoring.gates import GATES, evaluate
+from assay.scoring.gates import GATES, ended_by, evaluate
 from assay.scoring.metrics.measure import Undetermined, fields_text
 from assay.scoring.profile import PlannedCriterion, ScoringPlan
 from assay.scoring.step_scores import agent_scores, step_scores
