@@ -13,7 +13,8 @@ from msgspec import structs
 from assay.errors import EvidenceError, Fault, InputError, ShelfError
 from assay.files.json_files import Document
 from assay.files.yaml_files import locate
-from assay.grading.grade import grade as _grade
+from assay.grading.grade import grade_by, grade_of
+from assay.grading.plan import GradingPlan, GradingPlans, JudgesOf, compile_plan
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
 from assay.pipeline.selection import (
@@ -56,6 +57,8 @@ class Grader:
         self.rubric = rubric
         """The rubric that was chosen for all runs, if one was."""
         self._plans: dict[tuple[str | None, ...], ScoringPlan] = {}
+        self._of_runs: dict[tuple[str | None, ...], GradingPlan] = {}
+        self._of_cards = GradingPlans(self.rules)
         self._by_profile: dict[str, ScoringPlan | None] = {}
         self._required = None if profile is None else self._planned(None, None, None)
 
@@ -68,7 +71,7 @@ class Grader:
         try:
             if kind == "assay.run/1":
                 run = read_run(document)
-                return Graded(self.grade_card(self.scorecard(run), scored=True), run)
+                return Graded(self.grade_run(run), run)
             if kind == "assay.scorecard/1":
                 card = read_scorecard(document)
                 return Graded(self.grade_card(self.required(card)), None, card)
@@ -79,23 +82,29 @@ class Grader:
             raise located(error, document) from None
         raise located(_unknown_kind(document, kind), document)
 
+    def grade_run(self, run: Run) -> Grade:
+        """Score and grade a run."""
+        from assay.scoring.scorecard import scored
+
+        asked = _asked_by(run)
+        plan = self._planned(*asked)
+        card, norms = scored(run, plan)
+        graded_by = self._of_runs.get(asked)
+        if graded_by is None:
+            graded_by = self._of_runs[asked] = compile_plan(
+                [item.spec.scored(None) for item in plan.criteria],
+                self.rules,
+                overrides=True,
+                judges=_judges_of(self._plan_of(card), card, scored=True),
+            )
+        return grade_by(card, graded_by, judges=self.judges, norms=norms)
+
     def grade_card(self, card: Scorecard, *, scored: bool = False) -> Grade:
         """Grade a scorecard unchanged. If Assay `scored` it from a run, the measured criteria of
         its profile are known not to come from a judge.
         """
-        plan = self._plan_of(card)
-        if plan is None:
-            return _grade(card, self.rules, judges=self.judges)
-        known = scored and plan.digests["profile"] == card.digests.get("profile")
-        terms = plan.judge
-        return _grade(
-            card,
-            self.rules,
-            judges=self.judges,
-            measured=plan.measured if known else frozenset(),
-            calibrated=terms is not None and terms.calibration == "required",
-            both_orders=terms is not None and terms.order == "both",
-        )
+        terms = _judges_of(self._plan_of(card), card, scored=scored)
+        return grade_of(card, self._of_cards, terms, judges=self.judges)
 
     def _plan_of(self, card: Scorecard) -> ScoringPlan | None:
         """The plan of the profile that a card names; None if it names none, or one that is not on
@@ -118,8 +127,7 @@ class Grader:
         """Score a run by its plan."""
         from assay.scoring.scorecard import score as score_run
 
-        workflow = run.workflow
-        return score_run(run, self._planned(workflow.family, workflow.profile, workflow.rubric))
+        return score_run(run, self._planned(*_asked_by(run)))
 
     def required(self, scorecard: Scorecard) -> Scorecard:
         """A scorecard, held to its own status, and to the chosen profile or else the one that it
@@ -185,6 +193,28 @@ class Grader:
             self.shelf, self.rubric, workflow.rubric or profile.rubric, named_by=WORKFLOW
         )
         return WorkflowPlan(profile, plan, rubric)
+
+
+def _asked_by(run: Run) -> tuple[str | None, str | None, str | None]:
+    """The family, profile and rubric that a run's workflow names."""
+    workflow = run.workflow
+    return workflow.family, workflow.profile, workflow.rubric
+
+
+def _judges_of(plan: ScoringPlan | None, card: Scorecard, *, scored: bool) -> JudgesOf:
+    """What the profile of a card says of its scores."""
+    if plan is None:
+        return _NO_TERMS
+    known = scored and plan.digests["profile"] == card.digests.get("profile")
+    terms = plan.judge
+    return JudgesOf(
+        plan.measured if known else frozenset(),
+        calibrated=terms is not None and terms.calibration == "required",
+        both_orders=terms is not None and terms.order == "both",
+    )
+
+
+_NO_TERMS = JudgesOf()
 
 
 def _admitted(

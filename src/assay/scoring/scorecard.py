@@ -8,22 +8,37 @@ without evidence stays on the card with a null raw score. Nothing here weighs or
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from assay.errors import EvidenceError, Fault, FormulaError, raise_faults
-from assay.formulas import evidence_norm, normalise
+from assay.formulas import evidence_norm_by
 from assay.records.evidence import Run
 from assay.records.scorecard import SCORECARD_SCHEMA, Criterion, Scorecard
 from assay.registry import near_miss
 from assay.scoring.extension import ADDED
 from assay.scoring.gates import GATES, ended_by, evaluate
-from assay.scoring.metrics.measure import Undetermined, fields_text
+from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.profile import PlannedCriterion, ScoringPlan
 from assay.scoring.step_scores import agent_scores, step_scores
+
+
+class Scored(NamedTuple):
+    """A scorecard, and the norms that were computed to check its raw scores."""
+
+    card: Scorecard
+    norms: tuple[int, ...]
+    """One for each criterion, in the card's order; 0 where there is no score."""
 
 
 def score(run: Run, plan: ScoringPlan) -> Scorecard:
     """The scorecard of one run under a plan. Raises `EvidenceError` with every raw score that its
     formula refuses.
     """
+    return scored(run, plan).card
+
+
+def scored(run: Run, plan: ScoringPlan) -> Scored:
+    """The same with the norms."""
     gates: dict[str, bool | None] = {}
     reasons: dict[str, str] = {}
     notes: list[str] = list(plan.notes)
@@ -45,13 +60,17 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
                 )
     _has_added(run, plan)
     criteria: list[Criterion] = []
+    norms: list[int] = []
     faults: list[Fault] = []
-    for planned_criterion in plan.criteria:
+    for item in plan.criteria:
         try:
-            criteria.append(_scored(run, planned_criterion, notes))
+            criterion, norm = _scored(run, item, notes)
         except FormulaError as error:
-            path = f"scores.{planned_criterion.spec.id}"
+            path = f"scores.{item.spec.id}"
             faults.append(Fault(error.message, code=error.code, path=path, fix=error.fix))
+        else:
+            criteria.append(criterion)
+            norms.append(norm)
     raise_faults(faults, kind=EvidenceError)
     for name in run.scores:
         if name not in plan.known:
@@ -59,7 +78,7 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
                 f"the score '{name}' is not a criterion of {plan.profile.id} and does not"
                 f" count.{near_miss(name, sorted(plan.known))}"
             )
-    return Scorecard(
+    card = Scorecard(
         schema=SCORECARD_SCHEMA,
         run_id=run.run_id,
         hard_gates=gates,
@@ -90,6 +109,7 @@ def score(run: Run, plan: ScoringPlan) -> Scorecard:
             **GATES.fingerprints(name for name in supplied if name not in plan.digests),
         },
     )
+    return Scored(card, tuple(norms))
 
 
 def _has_added(run: Run, plan: ScoringPlan) -> None:
@@ -97,6 +117,8 @@ def _has_added(run: Run, plan: ScoringPlan) -> None:
     dropping it could hide a bad score.
     """
     added = run.metadata.get(ADDED)
+    if added is None:
+        return
     for name in map(str, added if isinstance(added, list) else ()):
         if name not in plan.known:
             raise EvidenceError(
@@ -108,28 +130,29 @@ def _has_added(run: Run, plan: ScoringPlan) -> None:
             )
 
 
-def _scored(run: Run, planned: PlannedCriterion, notes: list[str]) -> Criterion:
+class _Norm(NamedTuple):
+    criterion: Criterion
+    norm: int
+
+
+def _scored(run: Run, planned: PlannedCriterion, notes: list[str]) -> _Norm:
     """One criterion with its raw score, checked by its formula, or the reason why there is none."""
     spec = planned.spec
     given = run.scores.get(spec.id)
     if planned.measure is None:
         if given is None:
             why = f"the run has no score '{spec.id}' (under `scores`, as {{\"raw\": ...}})"
-            return spec.scored(None, n=0, missing=why)
+            return _Norm(spec.scored(None, n=0, missing=why), 0)
         if given.raw is None:
-            return spec.scored(None, n=0, missing="the run's score is null")
-        normalise(given.raw, spec.formula, spec.params)
-        return spec.scored(
-            given.raw, n=given.n, source=given.source, disagreement=given.disagreement
+            return _Norm(spec.scored(None, n=0, missing="the run's score is null"), 0)
+        norm = planned.formula.apply(given.raw, spec.params)
+        return _Norm(
+            spec.scored(given.raw, n=given.n, source=given.source, disagreement=given.disagreement),
+            norm,
         )
     if given is not None:
-        notes.append(
-            f"'{spec.id}' is measured from the evidence"
-            f" ({fields_text(planned.measure.evidence)}); the score that came with the run does"
-            " not count"
-        )
+        notes.append(planned.not_given)
     taken = planned.measure.take(run, planned.measure_params)
     if isinstance(taken, Undetermined):
-        return spec.scored(None, n=0, missing=taken.reason)
-    evidence_norm(taken, spec.formula, spec.params)
-    return spec.scored(taken, n=1)
+        return _Norm(spec.scored(None, n=0, missing=taken.reason), 0)
+    return _Norm(spec.scored(taken, n=1), evidence_norm_by(taken, planned.formula, spec.params))
