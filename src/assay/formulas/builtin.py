@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
 from typing import Any
 
 from assay import exact
@@ -171,6 +172,14 @@ def _slo(params: Mapping[str, Any]) -> tuple[Ratio, Ratio]:
             f"lower_is_better: the parameter {missing} is missing.",
             fix='Give params {"slo_good": g, "slo_bad": b}.',
         ) from None
+    try:
+        return _levels(slo_good, slo_bad)
+    except TypeError:  # a list or an object, which no cache takes
+        return _levels.__wrapped__(slo_good, slo_bad)
+
+
+@lru_cache(maxsize=256, typed=True)  # typed, because true equals 1 and is no number
+def _levels(slo_good: Any, slo_bad: Any) -> tuple[Ratio, Ratio]:
     try:
         good, bad = exact.ratio(slo_good), exact.ratio(slo_bad)
     except ValueError as error:

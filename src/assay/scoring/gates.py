@@ -120,6 +120,9 @@ def is_absent(value: Any) -> bool:
     [False, False, False]
     """
     if isinstance(value, str):
+        first = value[:1]
+        if first.isascii() and first.isalnum():
+            return False  # what most texts begin with: no template does, and everybody sees it
         unseen = all(category(s) in _UNSEEN or s in _BLANKS for s in value)
         return unseen or bool(_TEMPLATE.fullmatch(value))
     if isinstance(value, list):
@@ -160,8 +163,10 @@ def status(run: Run, _params: Mapping[str, Any]) -> GateResult:
 
 def _cause(run: Run) -> str:
     """Why a run did not succeed, as it states it; empty if it succeeded or states nothing."""
+    if run.status == "success":
+        return ""
     why = (run.metadata or {}).get("reason")
-    if run.status == "success" or not isinstance(why, str):
+    if not isinstance(why, str):
         return ""
     return " ".join(why.split())[:_REASON]
 
@@ -636,7 +641,7 @@ def evaluate(
     """The gate's result. A verdict that came with the run can worsen a computed result, never
     improve it. `gate` is None for a gate that only the run knows.
     """
-    if gate is None or not gate.is_computed:
+    if gate is None or gate.rule is None:
         if verdict is None or verdict.passed is None:
             why = f": {verdict.reason}" if verdict is not None and verdict.reason else ""
             return GateResult(

@@ -77,8 +77,17 @@ def _agent(agent: str, steps: list[Step], plan: ScoringPlan) -> AgentScore:
     statuses = [step.status for step in steps]
     succeeded, skipped = statuses.count("success"), statuses.count("skipped")
     unreported: dict[str, int] = {}
-    duration_ms, retries, tokens, cost_usd = [_sum(name, steps, unreported) for name in _SUMMED]
     count = len(steps)
+    if count == 1:
+        only = steps[0]
+        sums = [only.duration_ms, only.retries, only.tokens, only.cost_usd]
+        if None in sums:
+            unreported = {
+                name: 1 for name, value in zip(_SUMMED, sums, strict=True) if value is None
+            }
+    else:
+        sums = [_sum(name, steps, unreported) for name in _SUMMED]
+    duration_ms, retries, tokens, cost_usd = sums
     return AgentScore(
         agent=agent,
         steps=count,
@@ -100,11 +109,6 @@ def _agent(agent: str, steps: list[Step], plan: ScoringPlan) -> AgentScore:
 
 
 def _sum(name: str, steps: list[Step], unreported: dict[str, int]) -> Any:
-    if len(steps) == 1:
-        value = getattr(steps[0], name)
-        if value is None:
-            unreported[name] = 1
-        return value
     values = [getattr(step, name) for step in steps]
     missing = values.count(None)
     if missing:
