@@ -130,10 +130,9 @@ def grade_by(
             )
     except FormulaError:
         raise _refused(scorecard) from None
-    score, adjusted_score = (
-        (2 * points * SCORE_MAX + total * NORM_ONE) // (2 * total * NORM_ONE)
-        for points in (top, top_adjusted)
-    )
+    half, denominator = total * NORM_ONE, 2 * total * NORM_ONE
+    score = (2 * top * SCORE_MAX + half) // denominator
+    adjusted_score = (2 * top_adjusted * SCORE_MAX + half) // denominator
     gate_failures = rule.failed_gates(scorecard)
     letter = provisional = rule.band(score, bands)
     if floor_failures:
@@ -175,7 +174,7 @@ def grade_by(
         bands=bands,
         floor_cap=rules.cap,
         comfortable_margin=rules.comfortable_margin,
-        floor_roles=rules.floor_roles,
+        floor_roles=plan.floor_roles,
         disagreement_limit=rules.disagreement_limit,
         scorecard=scorecard,
         policy=rules.policy,

@@ -64,6 +64,8 @@ class GradingPlan(NamedTuple):
     """The sum of the weights."""
     judges_count: bool
     """Whether the policy or the profile requires anything of judges."""
+    floor_roles: tuple[str, ...]
+    """The roles for which the policy has a floor."""
 
 
 class NotGradable(ValueError):
@@ -112,7 +114,9 @@ def compile_plan(
             )
     except (FormulaError, TypeError, ValueError):
         raise NotGradable from None
-    return GradingPlan(rules, judges, tuple(planned), weights, total, count)
+    return GradingPlan(
+        rules, judges, tuple(planned), weights, total, count, tuple(rules.role_floors)
+    )
 
 
 def is_slip(role: str) -> bool:
@@ -131,8 +135,21 @@ class GradingPlans:
         """The plan for the criteria of a card. Raises `NotGradable`."""
         overrides = card.profile is not None or self.rules.cards.floor_override
         try:
-            # as text, because true equals 1 and is no number
-            key = (overrides, judges, encode([_fixed(item) for item in card.criteria]))
+            # everything but the score, as text, because true equals 1 and is no number
+            fixed = [
+                (
+                    item.name,
+                    item.formula_id,
+                    item.weight,
+                    item.params,
+                    item.critical_floor,
+                    item.critical_floor is None,  # NaN is written as null, and is no floor
+                    item.floor_override,
+                    item.role,
+                )
+                for item in card.criteria
+            ]
+            key = (overrides, judges, encode(fixed))
         except (TypeError, ValueError, OverflowError, RecursionError):
             return compile_plan(card.criteria, self.rules, overrides=overrides, judges=judges)
         plan = self._plans.get(key)
@@ -145,17 +162,3 @@ class GradingPlans:
 
 
 _KEPT = 256
-
-
-def _fixed(item: Criterion) -> tuple[object, ...]:
-    """What doesn't depend on the score."""
-    return (
-        item.name,
-        item.formula_id,
-        item.weight,
-        item.params,
-        item.critical_floor,
-        item.critical_floor is None,  # NaN is written as null, and is no floor that can be read
-        item.floor_override,
-        item.role,
-    )

@@ -165,11 +165,6 @@ class Rules(NamedTuple):
     cards: CardTerms = CardTerms()
 
     @property
-    def floor_roles(self) -> tuple[str, ...]:
-        """The roles that have a floor."""
-        return tuple(self.role_floors)
-
-    @property
     def lowest_passing(self) -> str:
         """The lowest letter that passes: that of the threshold. F never passes."""
         letter = next(band.grade for band in self.bands if self.threshold >= band.edge)
