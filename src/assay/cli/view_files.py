@@ -135,8 +135,9 @@ def _graded(options: Options, store: Store) -> ViewedFile:
                 started=now,
                 source="import",
             )
-        store.add(graded_drafts(run, graded.grade.scorecard, graded.payload()))
-        builder.add_stored(body_of(run), body_of(graded.payload()))
+        payload = graded.payload()
+        store.add(graded_drafts(run, graded.grade.scorecard, payload))
+        builder.add_stored(body_of(run), body_of(payload))
     if not builders:
         raise NotEnoughEvidence("FIL-005", "there is nothing to show.", where=options.target)
     made = []

@@ -219,7 +219,12 @@ _ORDER = {"wins": 0, "losses": 1, "ties": 2}
 
 def _spelled(raw: Any) -> str:
     """A number in one spelling, so that 1.0 and 1, which are the same evidence, look the same."""
+    if type(raw) is int and 0 <= raw <= _SMALL:
+        return str(raw)
     return number_text(raw) if exact.is_number(raw) else str(raw)
+
+
+_SMALL = 10**9
 
 
 def _moves(grade: Grade, now: str, gain: Move | None, lose: Move | None) -> list[str]:

@@ -37,23 +37,16 @@ def grade(
     `measured` are the criteria that Assay computed from the evidence, which a card can't claim.
     `calibrated` and `both_orders` are the profile's requirements on judges, whatever the policy.
     """
-    terms = JudgesOf(measured, calibrated, both_orders)
-    return grade_of(scorecard, GradingPlans(rules), terms, judges=judges or {})
+    plan = plan_of(scorecard, GradingPlans(rules), JudgesOf(measured, calibrated, both_orders))
+    return grade_by(scorecard, plan, judges=judges or {})
 
 
-def grade_of(
-    scorecard: Scorecard,
-    plans: GradingPlans,
-    terms: JudgesOf,
-    *,
-    judges: Mapping[JudgeOn, str | None],
-) -> Grade:
-    """The grade of a scorecard by the plan for its criteria."""
+def plan_of(scorecard: Scorecard, plans: GradingPlans, terms: JudgesOf) -> GradingPlan:
+    """The plan for the criteria of a scorecard. Raises as `grade` does."""
     try:
-        plan = plans.of(scorecard, terms)
+        return plans.of(scorecard, terms)
     except NotGradable:
         raise _refused(scorecard) from None
-    return grade_by(scorecard, plan, judges=judges)
 
 
 def grade_by(

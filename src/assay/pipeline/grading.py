@@ -13,8 +13,8 @@ from msgspec import structs
 from assay.errors import EvidenceError, Fault, InputError, ShelfError
 from assay.files.json_files import Document
 from assay.files.yaml_files import locate
-from assay.grading.grade import grade_by, grade_of
-from assay.grading.plan import GradingPlan, GradingPlans, JudgesOf, compile_plan
+from assay.grading.grade import grade_by, plan_of
+from assay.grading.plan import GradingPlan, GradingPlans, JudgesOf
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
 from assay.pipeline.selection import (
@@ -24,6 +24,7 @@ from assay.pipeline.selection import (
     select_rubric,
     shelf_name,
 )
+from assay.records.digests import run_digest
 from assay.records.evidence import JudgeOn, Run, Workflow
 from assay.records.grade import Grade, Payload
 from assay.records.reading import read_run, read_scorecard
@@ -89,22 +90,18 @@ class Grader:
         asked = _asked_by(run)
         plan = self._planned(*asked)
         card, norms = scored(run, plan)
-        graded_by = self._of_runs.get(asked)
-        if graded_by is None:
-            graded_by = self._of_runs[asked] = compile_plan(
-                [item.spec.scored(None) for item in plan.criteria],
-                self.rules,
-                overrides=True,
-                judges=_judges_of(self._plan_of(card), card, scored=True),
-            )
-        return grade_by(card, graded_by, judges=self.judges, norms=norms)
+        grading_plan = self._of_runs.get(asked)
+        if grading_plan is None:
+            terms = _judges_of(self._plan_of(card), card, scored=True)
+            grading_plan = self._of_runs[asked] = plan_of(card, self._of_cards, terms)
+        return grade_by(card, grading_plan, judges=self.judges, norms=norms)
 
     def grade_card(self, card: Scorecard, *, scored: bool = False) -> Grade:
         """Grade a scorecard unchanged. If Assay `scored` it from a run, the measured criteria of
         its profile are known not to come from a judge.
         """
         terms = _judges_of(self._plan_of(card), card, scored=scored)
-        return grade_of(card, self._of_cards, terms, judges=self.judges)
+        return grade_by(card, plan_of(card, self._of_cards, terms), judges=self.judges)
 
     def _plan_of(self, card: Scorecard) -> ScoringPlan | None:
         """The plan of the profile that a card names; None if it names none, or one that is not on
@@ -234,19 +231,27 @@ class Graded:
     evidence. Readers may set `document`.
     """
 
-    __slots__ = ("document", "evidence", "grade", "run")
+    __slots__ = ("_digest", "document", "evidence", "grade", "run")
 
     def __init__(self, grade: Grade, run: Run | None, card: Scorecard | None = None) -> None:
         self.grade = grade
         self.run = run
         self.evidence = run or card
         self.document: Document | None = None
+        self._digest: str | None = None
+
+    @property
+    def run_digest(self) -> str | None:
+        """The digest of the run, computed once; None without a run."""
+        if self._digest is None and self.run is not None:
+            self._digest = run_digest(self.run)
+        return self._digest
 
     def payload(self) -> Payload:
         """The result in the form of `assay.grades/1`."""
         from assay.pipeline.payload import payload  # a line on a terminal explains nothing
 
-        return payload(self.grade, self.run)
+        return payload(self.grade, self.run_digest)
 
 
 def located(error: InputError, document: Document) -> InputError:

@@ -17,7 +17,7 @@ from assay.errors import Fault, InputError, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded, Grader
-from assay.records.digests import run_digest, scorecard_digest
+from assay.records.digests import scorecard_digest
 from assay.records.evidence import IMPORTED, Run, title_of
 from assay.release.contracts import contract_of_evidence
 from assay.release.overlap import content_of
@@ -89,10 +89,10 @@ def side_of(
 
 def evidence_of(graded: Graded) -> Evidence:
     """What a side keeps of a run besides its grade."""
-    run, card = graded.run, graded.grade.scorecard
-    if run is not None:
+    run, card, name = graded.run, graded.grade.scorecard, graded.run_digest
+    if run is not None and name is not None:
         return Evidence(
-            run_digest(run),
+            name,
             _digest(_unnamed(run)),
             run.attempt,
             run.attempts,

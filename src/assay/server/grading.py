@@ -74,7 +74,7 @@ def make(
         # A run in its one order has one digest, in the ledger and in its grade.
         ordered = in_one_order(graded.run)
         identity = evidence.name if ordered is graded.run else digest(ordered)
-    payload = payload_of(graded.grade, graded.run, identity=identity)
+    payload = payload_of(graded.grade, identity)
     card = graded.grade.scorecard
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
     drafts = graded_drafts(evidence, card, payload, author=author, links=basis.links)
