@@ -21,7 +21,7 @@ from assay.cli.frame import load_command
 from assay.cli.verbs import GROUPS, VERBS
 from assay.errors.codes import CODES, SYSTEMS
 from assay.formulas import FORMULAS
-from assay.formulas.examples import EXAMPLES as FORMULA_EXAMPLES
+from assay.formulas.formula import EXAMPLES as FORMULA_EXAMPLES
 from assay.library.shelf import KINDS, Shelf
 from assay.pipeline.documents import DOCUMENTS
 from assay.records.descriptions import field_descriptions, struct_kinds
