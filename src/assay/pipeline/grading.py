@@ -52,16 +52,20 @@ class Grader:
         now: datetime | None = None,
     ) -> None:
         self.shelf = shelf
-        self.rules: Rules = make_rules(shelf.policy(policy))
+        self._of_cards = GradingPlans(make_rules(shelf.policy(policy)))
         self.judges = _admitted(cards, self.rules, now)
         self._profile = profile
         self.rubric = rubric
         """The rubric that was chosen for all runs, if one was."""
         self._plans: dict[tuple[str | None, ...], ScoringPlan] = {}
         self._of_runs: dict[tuple[str | None, ...], GradingPlan] = {}
-        self._of_cards = GradingPlans(self.rules)
         self._by_profile: dict[str, ScoringPlan | None] = {}
         self._required = None if profile is None else self._planned(None, None, None)
+
+    @property
+    def rules(self) -> Rules:
+        """The policy, as the numbers that grading compares."""
+        return self._of_cards.rules
 
     def grade(self, document: Document) -> Graded:
         """Grade a parsed document. Raises `InputError` for one that is malformed or is neither a
