@@ -174,7 +174,7 @@ def grade_by(
         policy_digest=rules.digest,
         policy_threshold=rules.pass_threshold,
         may_lack_gates=rules.cards.without_gates,
-        judges_count=plan.judges_count,
+        asks_of_judges=plan.asks_of_judges,
         grading_system=rules.grading_system,
     )
 

@@ -62,7 +62,7 @@ class GradingPlan(NamedTuple):
     weights: tuple[int, ...]
     total: int
     """The sum of the weights."""
-    judges_count: bool
+    asks_of_judges: bool
     """Whether the policy or the profile requires anything of judges."""
     floor_roles: tuple[str, ...]
     """The roles for which the policy has a floor."""
@@ -90,7 +90,7 @@ def compile_plan(
             raise NotGradable
         if len({criterion.name for criterion in criteria}) != len(criteria):
             raise NotGradable
-        count = judges.calibrated or judges.both_orders or rules.judge_terms is not None
+        asks = judges.calibrated or judges.both_orders or rules.judge_terms is not None
         planned = []
         for criterion, weight in zip(criteria, weights, strict=True):
             role = criterion.role
@@ -109,13 +109,13 @@ def compile_plan(
                     origin,
                     by_role,
                     measured,
-                    count and not measured,
+                    asks and not measured,
                 )
             )
     except (FormulaError, TypeError, ValueError):
         raise NotGradable from None
     return GradingPlan(
-        rules, judges, tuple(planned), weights, total, count, tuple(rules.role_floors)
+        rules, judges, tuple(planned), weights, total, asks, tuple(rules.role_floors)
     )
 
 

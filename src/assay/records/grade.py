@@ -138,7 +138,7 @@ class Grade(Struct, frozen=True, kw_only=True):
     """The passing score as the policy writes it."""
     may_lack_gates: bool
     """Whether the policy passes a scorecard without a hard gate."""
-    judges_count: bool
+    asks_of_judges: bool
     """Whether the policy or the profile requires anything of judges."""
     grading_system: str
 
@@ -160,7 +160,7 @@ class Grade(Struct, frozen=True, kw_only=True):
             *_gate_findings(self),
             *_score_findings(self.criteria),
             *_floor_findings(self.criteria),
-            *(_judge_findings(self.criteria) if self.judges_count else ()),
+            *(_judge_findings(self.criteria) if self.asks_of_judges else ()),
             *_cap_finding(self),
             _ABOVE if self.score_units >= self.threshold_units else _BELOW,
             *_threshold_finding(self),
