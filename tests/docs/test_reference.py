@@ -24,13 +24,13 @@ from assay.errors.codes import SYSTEMS
 from assay.families.tools.forms import all_schemas
 from assay.families.tools.validation import ALL_RULES
 from assay.formulas import FORMULAS
-from assay.formulas.examples import EXAMPLES as FORMULA_EXAMPLES
+from assay.formulas.formula import EXAMPLES as FORMULA_EXAMPLES
 from assay.library.shelf import KINDS, Shelf
 from assay.records.descriptions import field_descriptions, struct_kinds
 from assay.records.evidence import Run
 from assay.records.typed import convert
 from assay.running.config import ConfigFile
-from assay.scoring.gate_examples import EXAMPLES as GATE_EXAMPLES
+from assay.scoring.gates import EXAMPLES as GATE_EXAMPLES
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
 from assay.services.documents import document_kinds

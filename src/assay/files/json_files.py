@@ -87,7 +87,15 @@ def parse_json(data: bytes, *, is_own: bool = False) -> Any:
         float_mode="decimal",
         cache_mode="keys",
     )
-    return tree if is_own else in_range(tree)
+    if is_own:
+        return tree
+    # a number can only be out of range with an exponent or hundreds of digits
+    shape = data.translate(_SHAPE)
+    return in_range(tree) if b"0e" in shape or _LONG in shape else tree
+
+
+_SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
+_LONG = b"0" * 300
 
 
 class OutOfRange(ValueError):
