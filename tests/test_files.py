@@ -37,7 +37,7 @@ from assay.files.json_files import (
 from assay.files.json_stream import stream_json, stream_lines
 from assay.files.yaml_files import locate, parse_yaml, read_yaml
 from assay.records.reading import read_run
-from assay.tools.reading.files import source_of
+from assay.tools.reading import source_of
 from commands import run_code
 
 ONE = '{"a": 1}'

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from assay.records.tool_finding import SchemaFinding
 from assay.tools import legibility, validation
-from assay.tools.reading.files import from_tools_list
+from assay.tools.reading import from_tools_list
 from assay.tools.source import ToolSchema
 from examples import repeats
 

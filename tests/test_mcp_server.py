@@ -20,9 +20,8 @@ import pytest
 
 from assay.errors import InputError
 from assay.installing import install_hint
-from assay.tools import legibility
+from assay.tools import legibility, server
 from assay.tools.legibility_score import score_schema
-from assay.tools.reading import child, server
 from commands import Running
 from examples import CAMPAIGN, repeats
 from serving import is_running, until
@@ -206,7 +205,7 @@ def test_a_server_that_hangs_is_ended_with_everything_it_started(tmp_path: Path)
 def test_ctrl_c_ends_the_server_and_reaches_the_caller(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = bad("hangs", str(pids))
-    code = "from assay.tools.reading.server import read_stdio\n"
+    code = "from assay.tools.server import read_stdio\n"
     code += f"read_stdio({command!r}, timeout_s=60)"
     process = Running(code=code)
     for _ in range(600):
@@ -436,7 +435,7 @@ def test_a_command_is_shown_without_its_secrets(command: list[str], secret: str)
 def test_the_limits_are_far_above_what_honest_servers_need() -> None:
     assert server.MAX_PAGES >= 100
     assert server.MAX_TOOLS >= 1000
-    assert child.MAX_BYTES >= 1024 * 1024
+    assert server.MAX_BYTES >= 1024 * 1024
 
 
 @pytest.mark.parametrize("way", ["keys", "events"])

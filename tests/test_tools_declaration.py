@@ -14,8 +14,8 @@ import pytest
 from assay.errors import InputError
 from assay.tools.checks import ModuleLists
 from assay.tools.declaration import Declaration, declaration_of, read_declaration
-from assay.tools.reading.declared import Launch, declare, launched_package
-from assay.tools.reading.files import schema_of
+from assay.tools.reading import schema_of
+from assay.tools.server import Launch, declare, launched_package
 from assay.tools.server_checks import KEYS, MODULES, TERMS, run_checks
 from assay.tools.source import ToolSchema
 from test_storing import newest

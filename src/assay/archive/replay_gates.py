@@ -41,7 +41,7 @@ from assay.tools.checks import ModuleLists, read_module_lists
 from assay.tools.gate import GateEvidence, SchemaSource
 from assay.tools.key_owners import registrable_domain
 from assay.tools.policy import SchemaRules
-from assay.tools.reading.files import MODULES, schema_of
+from assay.tools.reading import MODULES, schema_of
 
 Again = Callable[["Ledger", "Item", Mapping[str, Any], "Shelf", str], dict[str, Any]]
 

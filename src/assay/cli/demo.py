@@ -36,7 +36,7 @@ from assay.tools.ecma import document_bytes, hash8
 from assay.tools.names import slug
 from assay.tools.policy import SchemaRules
 from assay.tools.protocol import check_scores
-from assay.tools.reading.files import read_schema
+from assay.tools.reading import read_schema
 from assay.tools.report import report_document, shown_text_of
 from assay.tools.server_checks import run_checks
 from assay.tools.validation import assess

@@ -258,7 +258,6 @@ JOBS: dict[str, JobNeeds] = {
         "read FlowMCP schema modules",
         "flowmcp",
         (
-            ("quickjs", "quickjs-ng"),
             ("tree_sitter", "tree-sitter"),
             ("tree_sitter_javascript", "tree-sitter-javascript"),
             ("publicsuffixlist", "publicsuffixlist"),
@@ -290,9 +289,6 @@ JOBS: dict[str, JobNeeds] = {
 """The jobs by name. Every extra that a user can install is the extra of one of them."""
 
 
-_OLDER = {"quickjs-ng": "quickjs"}
-
-
 def check_job(name: str) -> JobCheck:
     """Try what a job needs."""
     needs = JOBS[name]
@@ -300,14 +296,12 @@ def check_job(name: str) -> JobCheck:
         return _check_sandbox(name, needs)
     present, faults = [], []
     for module, package in needs.modules:
-        fault = _older_fault(package) or import_fault(module, package)
+        fault = import_fault(module, package)
         if fault:
             faults.append(fault)
         else:
             present.append(f"{package} {package_version(package)}")
     fix = install_hint(needs.extra) if faults else ""
-    if clashing := [f"{_OLDER[name]} {name}" for _, name in needs.modules if _older_fault(name)]:
-        fix = f"pip uninstall -y {' '.join(clashing)} && {fix}"
     installs_extra = bool(faults and needs.extra)
     if needs.java and not faults:
         from assay.batch import java
@@ -344,15 +338,6 @@ def import_fault(module: str, package: str) -> str:
     if name and not hasattr(loaded, name):
         return f"{package} {package_version(package)} is too old"
     return ""
-
-
-def _older_fault(package: str) -> str:
-    """Whether an older package, whose modules have the same names, is installed too."""
-    older = _OLDER.get(package)
-    try:
-        return f"{older} {metadata.version(older)} overwrites {package}" if older else ""
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def package_version(package: str) -> str:

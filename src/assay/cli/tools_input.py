@@ -32,7 +32,7 @@ from assay.tools.validation import assess
 
 if TYPE_CHECKING:
     from assay.archive.store import Store
-    from assay.tools.reading.declared import Launch
+    from assay.tools.server import Launch
 
 SOURCE = (
     arg(
@@ -274,7 +274,7 @@ def read_sources(options: Options) -> Sources:
         )
     if options.mcp or options.mcp_url:
         return Sources([_read_server(options)])
-    from assay.tools.reading import files, folders
+    from assay.tools.reading import read_folder, read_schema
 
     if options.path and os.path.isdir(options.path):
         if options.declare:
@@ -283,11 +283,11 @@ def read_sources(options: Options) -> Sources:
                 f"--declare is about one server, and {options.path} is a folder.",
                 fix="Name the snapshot of the server.",
             )
-        folder = folders.read_folder(options.path)
+        folder = read_folder(options.path)
         for schema in folder.schemas:
             _refuse_own_declaration(schema)
         return Sources(list(folder.schemas), list(folder.unread), list(folder.skipped), True)
-    schema = files.read_schema(options.snapshot or options.path)
+    schema = read_schema(options.snapshot or options.path)
     _refuse_own_declaration(schema)
     return Sources([_declared(options, schema)])
 
@@ -310,15 +310,14 @@ def _declared(options: Options, schema: ToolSchema, launch: Launch | None = None
     if not options.declare:
         return schema
     from assay.tools.declaration import read_declaration
-    from assay.tools.reading.declared import Launch, declare
+    from assay.tools.server import Launch, declare
 
     declaration = read_declaration(options.declare)
     return declare(schema, declaration, launch or Launch(), where=options.declare)
 
 
 def _read_server(options: Options) -> ToolSchema:
-    from assay.tools.reading import server
-    from assay.tools.reading.declared import Launch
+    from assay.tools.server import Launch, read_http, read_stdio
 
     if options.mcp_url:
         headers, names = {}, []
@@ -328,7 +327,7 @@ def _read_server(options: Options) -> ToolSchema:
                 raise UsageError("CLI-001", "a header is 'NAME: VALUE'.")
             headers[name.strip()] = os.path.expandvars(value.strip())
             names += re.findall(r"\$\{?(\w+)", value)
-        schema = server.read_http(options.mcp_url, timeout_s=options.timeout, headers=headers)
+        schema = read_http(options.mcp_url, timeout_s=options.timeout, headers=headers)
         host = urlsplit(options.mcp_url).hostname or ""
         return _declared(options, schema, Launch(host=host, env=names))
     try:
@@ -339,7 +338,7 @@ def _read_server(options: Options) -> ToolSchema:
     if missing:
         raise UsageError("CLI-001", f"the environment has no {', '.join(missing)}.")
     env = {name: os.environ[name] for name in options.env}
-    schema = server.read_stdio(command, timeout_s=options.timeout, env=env)
+    schema = read_stdio(command, timeout_s=options.timeout, env=env)
     return _declared(options, schema, Launch(command=command, env=options.env))
 
 

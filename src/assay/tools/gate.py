@@ -21,7 +21,7 @@ from assay.tools.ecma import hash8
 from assay.tools.manifest import tools_of
 from assay.tools.memory import ENTRIES
 from assay.tools.policy import SchemaRules, at_least
-from assay.tools.reading.files import schema_of
+from assay.tools.reading import schema_of
 from assay.tools.rules import cases
 from assay.tools.rules.main_block import MIN_TESTS
 from assay.tools.server_checks import run_checks
