@@ -28,7 +28,7 @@ from assay.tools.forms import (
     schema_valid,
     upgrade,
 )
-from assay.tools.index_file import index_fault
+from assay.tools.index import index_fault
 from assay.tools.manifest import flowmcp_version
 from assay.tools.names import AREAS, AUTONOMOUS, BASE_PERSONAS, GROUP_BOUND, REJECTED, area_of
 from assay.tools.node import Home, judge, read_entries

@@ -30,7 +30,7 @@ from assay.tools import names
 from assay.tools.ecma import document_bytes, hash8
 from assay.tools.entry import Trigger
 from assay.tools.forms import faults_by, published_schema
-from assay.tools.index_file import contradictions
+from assay.tools.index import contradictions
 from assay.tools.intake import export, import_one, import_selection
 from assay.tools.manifest import snapshot_of
 from assay.tools.names import AREAS, GROUP_BOUND

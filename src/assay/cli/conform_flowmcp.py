@@ -42,7 +42,7 @@ from assay.tools.answers import (
 from assay.tools.ecma import canonical_text, hash8, stringify
 from assay.tools.entry import aggregate_partial, semantic_faults
 from assay.tools.forms import schema_valid
-from assay.tools.index_file import index_fault
+from assay.tools.index import index_fault, member_blockers, read_member
 from assay.tools.names import (
     FULL,
     GROUP_BOUND,
@@ -60,7 +60,6 @@ from assay.tools.node import Node, StoredEntry, judge, last_full, sequence_fault
 from assay.tools.policy import SchemaRules, load_schema_policy
 from assay.tools.protocol import check_scores, prompts_document, score_faults
 from assay.tools.report import grade_scores
-from assay.tools.selection_index import member_blockers, read_member
 from assay.tools.source import ToolSchema
 from assay.tools.veto import TRIGGERS, check_trigger, make_veto
 

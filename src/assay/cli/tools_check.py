@@ -26,8 +26,7 @@ from assay.records.typed import convert
 from assay.tools.ecma import document_bytes
 from assay.tools.entry import consistency_faults, recomputed, semantic_faults
 from assay.tools.forms import faults_by, schema_faults
-from assay.tools.index import INDEX_VERSION
-from assay.tools.index_file import contradictions, index_fault
+from assay.tools.index import INDEX_VERSION, contradictions, index_fault
 from assay.tools.policy import SchemaRules
 from assay.tools.validation import ALL_RULES
 

@@ -34,9 +34,8 @@ from assay.tools.gate import (
     unread_reason,
 )
 from assay.tools.index import namespace_index, next_ungraded, nodes_of
-from assay.tools.index_file import INDEX
 from assay.tools.intake import export
-from assay.tools.names import GRADINGS, parse_stamp
+from assay.tools.names import GRADINGS, INDEX, parse_stamp
 from assay.tools.reading import source_of
 from assay.tools.regrade import stale_nodes
 from assay.tools.tree import Tree, next_moment

@@ -18,8 +18,8 @@ from assay.records.tool_gate import GateRule, ToolGate, ToolGateResult
 from assay.registry import near_miss
 from assay.tools.checks import ModuleLists, VetoCheck
 from assay.tools.ecma import hash8
+from assay.tools.index import ENTRIES
 from assay.tools.manifest import tools_of
-from assay.tools.memory import ENTRIES
 from assay.tools.policy import SchemaRules, at_least
 from assay.tools.reading import schema_of
 from assay.tools.rules import cases

@@ -20,7 +20,7 @@ from assay.tools.checks import GRADER, VetoCheck
 from assay.tools.ecma import about_hash, document_bytes, hash8
 from assay.tools.entry import EntrySubject, Trigger, blocked_entry, build_entry, regrading_trigger
 from assay.tools.forms import VALIDATION_FAILED, is_extended
-from assay.tools.index_file import INDEX, index_bytes, strict
+from assay.tools.index import index_bytes, strict
 from assay.tools.manifest import (
     about_text,
     manifest_name,
@@ -32,6 +32,7 @@ from assay.tools.manifest import (
 )
 from assay.tools.names import (
     DETERMINISTIC,
+    INDEX,
     NEUTRAL,
     NON_DETERMINISTIC,
     primitive_file,
