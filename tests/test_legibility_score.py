@@ -14,9 +14,9 @@ from assay.records.tool_finding import SchemaFinding
 from assay.records.tool_legibility import SchemaLegibility
 from assay.tools import legibility_score as score
 from assay.tools.checks import VetoCheck
+from assay.tools.legibility import ALL_RULES, assess
 from assay.tools.reading import schema_of
 from assay.tools.source import ToolSchema
-from assay.tools.validation import ALL_RULES, assess
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO
 from assay.views import tool_legibility as view
 from test_legibility import SEARCH, mcp

@@ -31,8 +31,8 @@ from assay.running.config import ConfigFile
 from assay.scoring.gate_examples import EXAMPLES as GATE_EXAMPLES
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
-from assay.tools.forms import all_schemas
-from assay.tools.validation import ALL_RULES
+from assay.tools.entry import all_schemas
+from assay.tools.legibility import ALL_RULES
 from assay.views import telemetry
 from assay.views.event_schema import MEANINGS, SCHEMA
 from conftest import ROOT

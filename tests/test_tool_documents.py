@@ -21,7 +21,7 @@ from assay.library.families import FAMILIES
 from assay.library.lock import RecordedSystem, lock_of
 from assay.registry import home_value
 from assay.tools.ecma import document_bytes
-from assay.tools.forms import all_schemas
+from assay.tools.entry import all_schemas
 from commands import in_folder
 from conftest import ROOT
 
@@ -176,8 +176,7 @@ def test_terms_are_attached_only_from_the_registrable_domain_of_the_api(
 ) -> None:
     from datetime import UTC, datetime
 
-    from assay.tools.checks import ModuleLists, check_terms, veto_of
-    from assay.tools.server_checks import run_checks
+    from assay.tools.checks import ModuleLists, check_terms, run_checks, veto_of
 
     schema = _schema(termsOfService=link) if link else _schema()
     assert check_terms(schema).outcome == outcome

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from assay.files.line_log import line_of
-from assay.tools.rules.main_block import in_braces
+from assay.tools.validation import in_braces
 from commands import Running
 from examples import repeats, within_cpu_seconds
 from test_tools_cli import (
@@ -609,7 +609,7 @@ def test_the_gate_shows_that_a_tool_was_scored_under_another_version(
     grow(assay, tmp_path)
     path = next(gradings(tmp_path).iterdir())
     path.write_text(path.read_text().replace("scoringSystem/1.0.0", "scoringSystem/0.9.0"))
-    (home(tmp_path) / "index.json").unlink()  # as another program's tree comes
+    (home(tmp_path) / "_record.jsonl").unlink()  # as another program's tree comes
     done = assay("tools", "gate", "beewatch.scales", "--json")
     assert rule(done, "beewatch.scales", "stable") == (
         True,

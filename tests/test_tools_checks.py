@@ -22,10 +22,10 @@ from assay.tools.checks import (
     check_modules,
     package_name,
     read_module_lists,
+    run_checks,
     veto_of,
 )
 from assay.tools.key_owners import brand_of, read_aliases, registrable_domain
-from assay.tools.server_checks import run_checks
 from assay.tools.source import Module, ToolSchema
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO
 

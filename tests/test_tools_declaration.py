@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.tools.checks import ModuleLists
+from assay.tools.checks import KEYS, MODULES, TERMS, ModuleLists, run_checks
 from assay.tools.declaration import Declaration, declaration_of, read_declaration
 from assay.tools.reading import schema_of
 from assay.tools.server import Launch, declare, launched_package
-from assay.tools.server_checks import KEYS, MODULES, TERMS, run_checks
 from assay.tools.source import ToolSchema
 from test_storing import newest
 from test_tools_cli import (

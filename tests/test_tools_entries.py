@@ -17,10 +17,11 @@ from assay.errors import InputError
 from assay.library.shelf import Shelf
 from assay.tools.answers import LEGAL_DISCLAIMER, NA_REASONS
 from assay.tools.ecma import document_bytes
-from assay.tools.entry import TRIGGERS, EntrySubject
-from assay.tools.forms import (
+from assay.tools.entry import (
     BLOCKED_REASONS,
     EXTENDED_FORM,
+    TRIGGERS,
+    EntrySubject,
     extended_schema,
     published_schema,
     read_form,
@@ -32,9 +33,8 @@ from assay.tools.index import index_fault
 from assay.tools.manifest import flowmcp_version
 from assay.tools.names import AREAS, AUTONOMOUS, BASE_PERSONAS, GROUP_BOUND, REJECTED, area_of
 from assay.tools.node import Home, judge, read_entries
-from assay.tools.policy import SchemaRules
+from assay.tools.policy import CURRENT, SchemaRules
 from assay.tools.tree import Tree
-from assay.tools.versions import CURRENT
 from tool_records import (
     aggregate_answers,
     blocked_entry,

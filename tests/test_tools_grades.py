@@ -29,6 +29,7 @@ from assay.tools.answers import AUTONOMOUS_DIMENSIONS, DIMENSIONS
 from assay.tools.entry import EntrySubject
 from assay.tools.names import AREAS, AUTONOMOUS, GROUP_BOUND, LETTERS, REJECTED, TIERS
 from assay.tools.policy import (
+    CURRENT,
     SchemaPolicy,
     SchemaRules,
     at_least,
@@ -37,7 +38,6 @@ from assay.tools.policy import (
     load_schema_policy,
 )
 from assay.tools.report import grade_scores
-from assay.tools.versions import CURRENT
 from assay.tools.veto import TRIGGERS, check_trigger
 from tool_records import aggregate_answers, as_veto, build_entry, make_veto
 

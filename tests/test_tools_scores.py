@@ -25,13 +25,14 @@ from assay.tools.answers import (
     check_score,
     check_weight,
     dimension_of,
+    http_score,
     weighted_mean,
 )
 from assay.tools.catalogue import dimension, stated
 from assay.tools.entry import EntrySubject
-from assay.tools.envelope import complete_answers, http_score
 from assay.tools.names import AREAS
 from assay.tools.policy import SchemaRules
+from assay.tools.record import complete_answers
 from tool_records import aggregate_answers, build_entry, latest_answers
 
 RULES = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))

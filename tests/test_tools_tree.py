@@ -31,17 +31,23 @@ from assay.records.tool_entry import CategoricalVeto, NamespaceIndex, document
 from assay.records.tool_finding import SchemaFinding
 from assay.records.tool_gate import ToolGateResult
 from assay.tools import aging, names
-from assay.tools import index_file as idx
+from assay.tools import index as idx
 from assay.tools.aging import age_score
 from assay.tools.checks import GRADER, ModuleLists, VetoCheck
 from assay.tools.ecma import about_hash, hash8, namespace_hash
-from assay.tools.entry import TRIGGERS, Trigger
-from assay.tools.forms import EXTENDED_FORM, faults_by, published_schema, schema_valid
+from assay.tools.entry import (
+    EXTENDED_FORM,
+    TRIGGERS,
+    Trigger,
+    faults_by,
+    published_schema,
+    schema_valid,
+)
 from assay.tools.gate import GateEvidence, SchemaSource, decide
 from assay.tools.index import nodes_of
 from assay.tools.intake import check_open, export, import_one, record_scores
 from assay.tools.manifest import manifest_name, snapshot_of
-from assay.tools.policy import SchemaRules
+from assay.tools.policy import CURRENT, SchemaRules
 from assay.tools.record import record
 from assay.tools.regrade import RegradeOutcome, regrade
 from assay.tools.source import ToolSchema
@@ -54,7 +60,6 @@ from assay.tools.status import (
     schema_status,
 )
 from assay.tools.tree import Tree
-from assay.tools.versions import CURRENT
 from assay.tools.veto import TRIGGERS as VETOES
 from tool_records import age_answers, namespace_gate, schema_gate
 

@@ -19,7 +19,7 @@ from assay.records.tool_entry import (
 )
 from assay.records.tool_gate import ToolGateResult
 from assay.tools import aggregate, aging, entry, gate, veto
-from assay.tools.versions import CURRENT
+from assay.tools.policy import CURRENT
 
 _ANSWER = {
     "questionId": "Q-x",

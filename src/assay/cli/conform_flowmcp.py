@@ -40,8 +40,7 @@ from assay.tools.answers import (
     weighted_mean,
 )
 from assay.tools.ecma import canonical_text, hash8, stringify
-from assay.tools.entry import aggregate_partial, semantic_faults
-from assay.tools.forms import schema_valid
+from assay.tools.entry import aggregate_partial, schema_valid, semantic_faults
 from assay.tools.index import index_fault, member_blockers, read_member
 from assay.tools.names import (
     FULL,

@@ -31,15 +31,14 @@ from assay.records.exam import ExamGate, ExamResult
 from assay.records.summary import SummaryBlock
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
-from assay.tools.checks import ModuleLists, veto_of
+from assay.tools.checks import ModuleLists, run_checks, veto_of
 from assay.tools.ecma import document_bytes, hash8
+from assay.tools.legibility import assess
 from assay.tools.names import slug
 from assay.tools.policy import SchemaRules
 from assay.tools.protocol import check_scores
 from assay.tools.reading import read_schema
 from assay.tools.report import report_document, shown_text_of
-from assay.tools.server_checks import run_checks
-from assay.tools.validation import assess
 from assay.views.documents import JsonDocument, plain, pretty
 from assay.views.grade_line import as_line, surprises
 from assay.views.html import render

@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from assay.judging.fence import Salt, block, neutralise
-from assay.tools.rules.secrets import secret_in
+from assay.tools.secrets import secret_in
 from assay.views.documents import encode
 
 TEXT = 2_000

@@ -24,11 +24,16 @@ from assay.records.tool_entry import GradingEntry
 from assay.records.tool_finding import SchemaFinding, SchemaRule
 from assay.records.typed import convert
 from assay.tools.ecma import document_bytes
-from assay.tools.entry import consistency_faults, recomputed, semantic_faults
-from assay.tools.forms import faults_by, schema_faults
+from assay.tools.entry import (
+    consistency_faults,
+    faults_by,
+    recomputed,
+    schema_faults,
+    semantic_faults,
+)
 from assay.tools.index import INDEX_VERSION, contradictions, index_fault
+from assay.tools.legibility import ALL_RULES
 from assay.tools.policy import SchemaRules
-from assay.tools.validation import ALL_RULES
 
 _ARTEFACTS = {
     "grading entry": ("gradingId", "gradingMode", "gradings", "aggregateGrade", "gradingTier"),

@@ -21,14 +21,13 @@ from assay.files.json_files import read_json
 from assay.files.yaml_files import parse_yaml
 from assay.records.tool_finding import SchemaFinding
 from assay.registry import near_miss
-from assay.tools.checks import ModuleLists, VetoCheck, read_module_lists
+from assay.tools.checks import ModuleLists, VetoCheck, read_module_lists, run_checks
 from assay.tools.key_owners import read_aliases
+from assay.tools.legibility import assess
 from assay.tools.names import parse_stamp
 from assay.tools.policy import SchemaRules
-from assay.tools.server_checks import run_checks
 from assay.tools.source import ToolSchema
 from assay.tools.tree import OWNERS, Tree
-from assay.tools.validation import assess
 
 if TYPE_CHECKING:
     from assay.archive.store import Store

@@ -13,12 +13,11 @@ from assay.records.tool_finding import SchemaFinding
 from assay.records.typed import convert
 from assay.tools import aging, answers, gate, names, status, veto
 from assay.tools.aggregate import aggregate
-from assay.tools.checks import ModuleLists, VetoCheck
-from assay.tools.envelope import http_score
+from assay.tools.answers import http_score
+from assay.tools.checks import ModuleLists, VetoCheck, run_checks
 from assay.tools.policy import SchemaRules
 from assay.tools.protocol import build_prompts
 from assay.tools.report import grade_scores
-from assay.tools.server_checks import run_checks
 from assay.tools.source import Module, ToolSchema
 from assay.tools.validation import validate
 

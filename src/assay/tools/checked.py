@@ -23,8 +23,8 @@ from assay.records.tool_check import (
 from assay.records.tool_finding import SchemaFinding
 from assay.records.tool_legibility import SchemaLegibility
 from assay.tools.checks import VetoCheck
-from assay.tools.rules.secrets import secret_in
-from assay.tools.rules.shown import ShownTool, fields_of, tool_paths, tools_of
+from assay.tools.legibility import ShownTool, fields_of, tool_paths, tools_of
+from assay.tools.secrets import secret_in
 from assay.tools.source import ToolSchema
 
 MAX_TOOLS = 2000

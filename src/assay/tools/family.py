@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from assay.library.families import Family, RuleSystem
-from assay.tools.policy import load_schema_policy
-from assay.tools.versions import CURRENT
+from assay.tools.policy import CURRENT, load_schema_policy
 
 FAMILY = Family(
     "flowmcp",

@@ -16,17 +16,15 @@ from assay.records.tool_entry import IndexNode, NamespaceIndex, SchemaNode
 from assay.records.tool_finding import SchemaFinding
 from assay.records.tool_gate import GateRule, ToolGate, ToolGateResult
 from assay.registry import near_miss
-from assay.tools.checks import ModuleLists, VetoCheck
+from assay.tools.checks import ModuleLists, VetoCheck, run_checks
 from assay.tools.ecma import hash8
 from assay.tools.index import ENTRIES
+from assay.tools.legibility import assess
 from assay.tools.manifest import tools_of
 from assay.tools.policy import SchemaRules, at_least
 from assay.tools.reading import schema_of
-from assay.tools.rules import cases
-from assay.tools.rules.main_block import MIN_TESTS
-from assay.tools.server_checks import run_checks
 from assay.tools.status import NODE_REJECTED, STABLE
-from assay.tools.validation import assess
+from assay.tools.validation import MIN_TESTS, count_tests
 from assay.tools.veto import CLEAN, NOT_APPLICABLE, TRIGGERS, VETO
 
 
@@ -172,7 +170,7 @@ def _inspect(
         list(tools),
         tested,
     )
-    return inspection, [name for name in tools if tested and cases.count(tools[name]) < MIN_TESTS]
+    return inspection, [name for name in tools if tested and count_tests(tools[name]) < MIN_TESTS]
 
 
 def schema_gate(

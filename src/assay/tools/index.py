@@ -30,7 +30,7 @@ from assay.records.tool_entry import (
 )
 from assay.tools.catalogue import QUESTIONS, Catalogue, joined, of_server, read_catalogue, stated
 from assay.tools.ecma import document_bytes, hash8, namespace_hash
-from assay.tools.forms import FEW_TESTS, NO_ABOUT
+from assay.tools.entry import FEW_TESTS, NO_ABOUT
 from assay.tools.manifest import Manifest, Snapshot, read_manifest, snapshot_of
 from assay.tools.names import AREAS, AUTONOMOUS, GRADINGS, LETTERS, RECORD, REJECTED, stamp
 from assay.tools.node import (
@@ -44,7 +44,6 @@ from assay.tools.node import (
     read_entries,
 )
 from assay.tools.policy import SchemaRules, better
-from assay.tools.rules.main_block import MIN_TESTS
 from assay.tools.selection import is_member_id, member_ids, namespaces_of, size_outcome
 from assay.tools.status import (
     BLOCKED,
@@ -60,6 +59,7 @@ from assay.tools.status import (
     rollup_status,
     schema_status,
 )
+from assay.tools.validation import MIN_TESTS
 
 INDEX_VERSION = 2
 SNAPSHOT_GONE = "its snapshot is gone"

@@ -18,8 +18,15 @@ from assay.records.tool_entry import CategoricalVeto, NamespaceIndex, document
 from assay.records.tool_finding import SchemaFinding
 from assay.tools.checks import GRADER, VetoCheck
 from assay.tools.ecma import about_hash, document_bytes, hash8
-from assay.tools.entry import EntrySubject, Trigger, blocked_entry, build_entry, regrading_trigger
-from assay.tools.forms import VALIDATION_FAILED, is_extended
+from assay.tools.entry import (
+    VALIDATION_FAILED,
+    EntrySubject,
+    Trigger,
+    blocked_entry,
+    build_entry,
+    is_extended,
+    regrading_trigger,
+)
 from assay.tools.index import index_bytes, strict
 from assay.tools.manifest import (
     about_text,

@@ -20,9 +20,9 @@ from msgspec import Struct, ValidationError, json
 from assay.errors import InputError
 from assay.installing import import_extra
 from assay.records.typed import convert
-from assay.tools.forms import DATA
+from assay.tools.entry import DATA
 from assay.tools.manifest import tools_of
-from assay.tools.rules.tools import parameters_of
+from assay.tools.validation import parameters_of
 from assay.tools.veto import CLEAN, UNDETERMINED, VETO
 
 

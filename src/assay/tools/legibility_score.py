@@ -25,9 +25,8 @@ from assay.records.tool_legibility import (
 )
 from assay.tools import legibility
 from assay.tools.checks import VetoCheck
-from assay.tools.rules.shown import tool_paths
+from assay.tools.legibility import ALL_RULES, tool_paths
 from assay.tools.source import ToolSchema
-from assay.tools.validation import ALL_RULES
 from assay.tools.veto import VETO
 
 BEST = 100

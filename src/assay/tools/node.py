@@ -21,8 +21,14 @@ from assay.records.tool_entry import GradingEntry, IndexNode
 from assay.tools.aggregate import Aggregate
 from assay.tools.answers import shown
 from assay.tools.catalogue import shortfall
-from assay.tools.entry import consistency_faults, recomputed, semantic_faults
-from assay.tools.forms import read_form, schema_faults, upgrade
+from assay.tools.entry import (
+    consistency_faults,
+    read_form,
+    recomputed,
+    schema_faults,
+    semantic_faults,
+    upgrade,
+)
 from assay.tools.names import FULL, GRADINGS, PARTIAL, RECORD, REJECTED, file_stamp, id_moment
 from assay.tools.policy import SchemaRules
 from assay.tools.status import (

@@ -18,8 +18,8 @@ from assay.errors import Fault, InputError, raise_faults
 from assay.registry import near_miss
 from assay.tools.answers import HIGHEST, LOWEST, MOOT, NA_REASONS, TRANSPORT_DIMENSIONS
 from assay.tools.names import SKEW, is_schema_id, slug
+from assay.tools.policy import SCORING_PROTOCOL
 from assay.tools.source import ToolSchema
-from assay.tools.versions import SCORING_PROTOCOL
 
 INSTRUCTIONS = (
     "Du bist ein Schema-Bewerter. Bewerte unabhaengig basierend nur auf den unten gelieferten"

@@ -24,8 +24,7 @@ from assay.records.tool_entry import (
 )
 from assay.tools.aggregate import latest_answers
 from assay.tools.aging import age_answers, stale_answers
-from assay.tools.entry import EntrySubject, Trigger, build_entry, regrading_trigger
-from assay.tools.forms import read_form
+from assay.tools.entry import EntrySubject, Trigger, build_entry, read_form, regrading_trigger
 from assay.tools.index import nodes_of
 from assay.tools.names import AREAS, GRADINGS
 from assay.tools.selection import namespaces_of, size_cap

@@ -18,9 +18,8 @@ from assay.records.tool_finding import SchemaFinding
 from assay.tools.aggregate import aggregate
 from assay.tools.answers import EXCLUDED, shown
 from assay.tools.names import AUTONOMOUS, slug
-from assay.tools.policy import SchemaRules
+from assay.tools.policy import SCORING_PROTOCOL, SchemaRules
 from assay.tools.source import ToolSchema
-from assay.tools.versions import SCORING_PROTOCOL
 
 
 class ReportVerdict(NamedTuple):

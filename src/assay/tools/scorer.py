@@ -29,9 +29,8 @@ from assay.judging.replies import unfenced
 from assay.sandbox.commands import NoAnswerError, ask_command, split_command
 from assay.tools.answers import shown
 from assay.tools.names import stamp
-from assay.tools.policy import SchemaRules
+from assay.tools.policy import SCORING_PROTOCOL, SchemaRules
 from assay.tools.protocol import check_prompts, prompts_digest, score_fault
-from assay.tools.versions import SCORING_PROTOCOL
 
 NOT_STATED = "not stated"
 MAX_REPLY = 1024 * 1024

@@ -29,7 +29,7 @@ from assay.tools.checks import package_name, same_package
 from assay.tools.declaration import CODE, Declaration
 from assay.tools.key_owners import is_credential
 from assay.tools.reading import from_tools_list, schema_of
-from assay.tools.rules.secrets import names_a_secret, secret_in
+from assay.tools.secrets import names_a_secret, secret_in
 from assay.tools.source import ToolSchema
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.store.drafts import Item
 from assay.tools.aging import age_answers
-from assay.tools.forms import upgrade
+from assay.tools.entry import upgrade
 from assay.tools.names import AREAS, FULL, file_stamp, stamp
 from assay.views.pieces import address
 from assay.views.tool_index import RowHistory, TreeRow
