@@ -579,6 +579,16 @@ def test_a_text_that_is_no_module_is_refused_with_its_line(
     assert error.message.startswith(start)
 
 
+@pytest.mark.req("F-049")
+@pytest.mark.parametrize("end", ["\r", "\u2028", "\u2029"])
+def test_the_first_line_hides_no_code(reader: ModuleReader, end: str) -> None:
+    """The parser takes all of it for a comment, and an engine only the part before this end."""
+    for code in ("import 'evil'", "main.a = 2"):
+        hidden = f"#!node{end}{code}\nexport let main = {{ a: 1 }}"
+        assert refused(reader, hidden).message.endswith("the first line has no plain end.")
+    assert read(reader, "#!node\r\nexport const main = { a: 1 }").main == {"a": 1}
+
+
 def test_lines_far_down_a_long_file_are_counted_right(reader: ModuleReader) -> None:
     pad = "".join(f"// {number}\n" for number in range(1, 4000))
     assert refused(reader, f"{pad}export const main = {{\n a: 1 b }}").message.startswith(

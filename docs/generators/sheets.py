@@ -13,8 +13,8 @@ from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES as MEASURE_EXAMPLES
 from assay.scoring.metrics.measure import fields_text
+from assay.tools.legibility import ALL_RULES
 from assay.tools.legibility_score import rule_cost
-from assay.tools.validation import ALL_RULES
 from generators.markdown import code, compact, page, table
 
 

@@ -43,7 +43,7 @@ class DocumentKind(NamedTuple):
 
 
 def _tools(name: str, title: str, used: str, *, is_input: bool = False) -> DocumentKind:
-    return DocumentKind(f"assay.tools.forms:all_schemas[{name}]", title, used, is_input)
+    return DocumentKind(f"assay.tools.entry:all_schemas[{name}]", title, used, is_input)
 
 
 DOCUMENTS: dict[str, DocumentKind] = {

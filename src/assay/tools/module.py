@@ -140,6 +140,10 @@ class _Module:
         for comment in _captured("(html_comment) @comment", self._root):
             shown = _text(comment)[:4]
             raise _no_module(comment, f"`{shown}` is not a comment in a module.")
+        for line in _captured("(hash_bang_line) @line", self._root):
+            # The parser ends this comment at a line feed only, and would hide what an engine runs.
+            if re.search("[\r\u2028\u2029]", _text(line).removesuffix("\r")):
+                raise _no_module(line, "the first line has no plain end.")
         for node in _captured("(return_statement) @return", self._root):
             if not any(above.type in _FUNCTIONS for above in _ancestors(node)):
                 raise _no_module(node, "`return` is outside a function.")
