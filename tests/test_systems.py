@@ -27,8 +27,7 @@ from assay.library.shelf import Shelf
 from assay.pipeline.grading import Grader
 from assay.records.tool_entry import GradingEntry
 from assay.release.policy import make_release_rules
-from assay.tools.entry import EntrySubject
-from assay.tools.entry import EXTENDED_FORM, is_extended, schema_valid
+from assay.tools.entry import EXTENDED_FORM, EntrySubject, is_extended, schema_valid
 from assay.tools.policy import SchemaRules
 from assay.tools.tree import Tree
 from assay.views import events

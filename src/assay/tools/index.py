@@ -187,12 +187,10 @@ def _recorded(home: str) -> list[dict[str, Any]]:
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as stream:
             for number, text in enumerate(stream, 1):
-                line = checked(text)
-                if line is None and not text.endswith(b"\n"):
-                    break  # torn by a kill
-                if line is None:
+                if checked(text) is not None:
+                    lines.append(parse_json(text)["entry"])  # with its exact numbers
+                elif text.endswith(b"\n"):
                     raise ValueError(f"line {number} is damaged or was changed")
-                lines.append(line)
     except (FileNotFoundError, NotADirectoryError):
         return []  # it begins with the entries that are there
     except (OSError, ValueError) as error:

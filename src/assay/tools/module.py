@@ -2,7 +2,7 @@
 and what its handlers are called. No code of it ever runs.
 
 `main` is made of objects, lists, texts, numbers, top-level constants and spreads of these. Anything
-else in it is refused by name, and so is code beside it that could change it: code that runs while
+else in it is refused by name, and so is code next to it that could change it: code that runs while
 the module is loaded, and code in functions that gets hold of one of its objects.
 
 This runs in a worker process (`reading` is the other side), because the parser is native code that
@@ -613,7 +613,7 @@ class _Values:
         if not isinstance(value, str):
             assert node is not None
             raise _not_literal(
-                f"line {_line(node)}: the key `{_shown(node)}` is no text or whole number.",
+                f"line {_line(node)}: the key `{_shown(node)}` must be a text or a whole number.",
                 _PLAIN,
             )
         return value

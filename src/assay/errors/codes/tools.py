@@ -109,7 +109,7 @@ CODES: dict[str, ErrorCode] = {
         "Split it into smaller schemas.",
     ),
     "FMC-005": ErrorCode(
-        "A module's schema is not a literal, or code beside it could change it.",
+        "A module's schema is not a literal, or code next to it could change it.",
         "Write the value that the message names out, or move the code into a handler.",
     ),
     "FMC-006": ErrorCode(
