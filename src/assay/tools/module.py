@@ -255,6 +255,8 @@ class _Module:
         uses: set[str] = set()
         if value is not None:
             made, uses = self._values.with_uses(value)
+        elif declarator.parent is not None and declarator.parent.children[0].type == "const":
+            raise _no_module(declarator, f"`{_shown(declarator)}` has no value.")
         self._values.declare(declarator, made, uses)
 
     def _import(self, node: Node) -> None:
