@@ -19,10 +19,10 @@ from assay.cli.ledger import ledger_options
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.files.inputs import StoredInput
 from assay.files.json_files import read_documents
-from assay.pipeline.given_grades import grades_of
 from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import KINDS, read_run
 from assay.registry import near_miss
+from assay.services.given_grades import grades_of
 from assay.views.documents import names_of, plain
 from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.grade_text import explanation

@@ -9,7 +9,9 @@ import subprocess
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import pretty
 from assay.cli import options as opt
+from assay.cli.family_inputs import own_reader
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, flag, repeated
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
@@ -17,25 +19,23 @@ from assay.cli.ledger import storing_evaluated
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
-from assay.files.own_files import is_batch_output
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.release.decision import exit_code
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.archive.evaluation_choice import ToolProfile
-    from assay.archive.sides import SideReader
-    from assay.archive.store import Store
     from assay.cli.gate_named import Decided
-    from assay.pipeline.choice import Choice
-    from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
+    from assay.services.choice import Choice
     from assay.services.compare import Asked, FreshRuns
+    from assay.services.evaluation_choice import ToolProfile
+    from assay.services.grading import Grader
+    from assay.services.stored_sides import SideReader
+    from assay.services.storing import Store
     from assay.views.decision_samples import Texts
 
 
@@ -79,11 +79,9 @@ def decided(options: Options) -> Decided:
     rules, choice = rules_of(options), choice_of(options)
     if (source := options.sources.get("baseline")) and not is_typed(options, "baseline"):
         opt.note(f"the baseline is {few(options.baseline)}, which {source} names.")
-    if any(map(is_batch_output, [*options.files, *options.baseline])):
-        from assay.cli.gate_batch import decide_on_batches
-        from assay.cli.gate_named import Decided
-
-        return Decided(*decide_on_batches(options, rules, asked_of(options)))
+    if decide := own_reader("gate", [*options.files, *options.baseline]):
+        own: Decided = decide(options, rules, asked_of(options))
+        return own
     with storing_evaluated(options) as store:
         return (
             _decide(options, rules, choice.grader())
@@ -260,8 +258,8 @@ def _decide_and_store(
     options: Options, rules: ReleaseRules, choice: Choice, store: Store
 ) -> Decided:
     """The decision, kept with the grades of both sides and their evidence."""
-    from assay.archive.sides import SideReader, decision_drafts
-    from assay.pipeline.sides import severe_of
+    from assay.services.sides import severe_of
+    from assay.services.stored_sides import SideReader, decision_drafts
 
     choice = choice.dated()
     sides = SideReader(store, choice, severe=severe_of(rules))

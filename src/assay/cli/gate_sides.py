@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
-from assay.archive.named_baselines import find_named
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY
 from assay.cli.hints import command
@@ -19,7 +18,6 @@ from assay.cli.references import given_rules
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, Unread, stream_documents
-from assay.pipeline.sides import Rereadable, Seen, severe_of, side_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import (
@@ -30,18 +28,20 @@ from assay.release.baseline import (
     refuse_exam,
 )
 from assay.services.compare import Asked, Origin, check_origins, regraded_baseline
+from assay.services.named_baselines import find_named
+from assay.services.sides import Rereadable, Seen, severe_of, side_of
 from assay.views.documents import names_of
 from assay.views.exporters import ResultSource
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from assay.archive.sides import SideReader
     from assay.cli.parsing import Options
-    from assay.pipeline.grading import Graded, Grader
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
     from assay.services.compare import ReadSide
+    from assay.services.grading import Graded, Grader
+    from assay.services.stored_sides import SideReader
 
 _KEPT_RULES = (
     "Name the rules of the baseline with --profile, --rubric or --grading-policy, or undo their"

@@ -16,13 +16,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from assay.archive.evaluation_choice import (
-    MAP,
-    ToolProfile,
-    made_profile,
-    own_profile,
-    refuse_unknown_scales,
-)
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.parsing import Options
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count
@@ -34,13 +28,18 @@ from assay.importers.column_map import check_map, columns_of, parse_map, scales_
 from assay.importers.head import Head
 from assay.importers.importer import Wanted
 from assay.importers.known import fitting
-from assay.importers.parts import head_of
 from assay.importers.recognition import described, is_foreign, unrecognised
+from assay.importers.samples import head_of
 from assay.importers.tally import ImportTally
-from assay.pipeline.importing import ImportedRuns, import_runs
-from assay.pipeline.made_profile import PASSED, map_option
 from assay.registry import is_path, near_miss
-from assay.views.documents import pretty
+from assay.services.evaluation_choice import (
+    MAP,
+    ToolProfile,
+    made_profile,
+    own_profile,
+    refuse_unknown_scales,
+)
+from assay.services.importing import PASSED, ImportedRuns, import_runs, map_option
 from assay.views.pieces import clip
 
 MAX_NOTES = 20
@@ -265,9 +264,9 @@ def _of_baseline(options: Options, name: str) -> Mapping[str, Any]:
     """The record of a stored baseline. With `--store` a baseline that the folder
     lacks may be in the ledger: if it can't be read, the code that reads it reports why.
     """
-    from assay.archive.named_baselines import find_named
     from assay.cli.ledger import looking
     from assay.release.baseline import find
+    from assay.services.named_baselines import find_named
     from assay.store.baselines import find_baseline
 
     try:

@@ -15,11 +15,10 @@ from assay.files.inputs import StoredInput
 from assay.files.upwards import CONFIG_FILE, find_upwards
 
 if TYPE_CHECKING:
-    from assay.archive.evaluation_builder import EvaluationBuilder
-    from assay.archive.store import Result, Store, StoredStream
     from assay.cli.parsing import Options
-    from assay.pipeline.choice import Choice
     from assay.running.config import Config
+    from assay.services.choice import Choice
+    from assay.services.storing import EvaluationBuilder, Result, Store, StoredStream
     from assay.store.ledger import Ledger
 
 
@@ -91,7 +90,7 @@ def stored_stream(
     store = stack.enter_context(storing(options))
     if store is None and builder is None:
         return None
-    from assay.archive.store import StoredStream
+    from assay.services.storing import StoredStream
 
     return StoredStream(store, choice, stack, builder=builder)
 
@@ -171,7 +170,7 @@ def storing_result(options: Options, verb: str) -> Iterator[Result | None]:
         if store is None:
             yield None
             return
-        from assay.archive.store import Result
+        from assay.services.storing import Result
 
         yield Result(store, verb)
 
@@ -182,7 +181,7 @@ def _opened(
 ) -> Iterator[Store]:
     import tempfile
 
-    from assay.archive.store import IN_MEMORY, Store
+    from assay.services.storing import IN_MEMORY, Store
     from assay.store.ledger import known_project
 
     project = known_project(options.project)

@@ -12,19 +12,7 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from assay.archive.evaluation_choice import CHOSEN, FLAGS
-from assay.archive.evaluations import (
-    LATEST,
-    StoredEvaluation,
-    ambiguous,
-    evaluation_label,
-    find_other_version,
-    first_grade,
-    no_other_version,
-    stored_grades,
-    stored_runs,
-    versions_of,
-)
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.configured import COMMAND_LINE
 from assay.cli.imported_inputs import (
@@ -42,8 +30,20 @@ from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, stream_documents
 from assay.registry import is_path, is_relative
 from assay.release.baseline import names as baseline_names
+from assay.services.evaluation_choice import CHOSEN, FLAGS
+from assay.services.evaluations import (
+    LATEST,
+    StoredEvaluation,
+    ambiguous,
+    evaluation_label,
+    find_other_version,
+    first_grade,
+    no_other_version,
+    stored_grades,
+    stored_runs,
+    versions_of,
+)
 from assay.services.rules import GradedSide, RulesRequest, rules_for
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -207,7 +207,7 @@ class _Resolver(LedgerNames):
             made = StoredInput(text, f"{place}.jsonl", run.digest.removeprefix("sha256:"))
             _write(made.file, [run])
             if self._wants_grades:
-                from assay.archive.grades import grade_of_run  # loaded only for names
+                from assay.services.storing import grade_of_run  # loaded only for names
 
                 made.grades = f"{place}.grades.jsonl"
                 grade = grade_of_run(ledger, text, project=self._project)

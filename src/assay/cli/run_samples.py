@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from assay.archive.evaluations import stored_items
 from assay.cli import options as opt
 from assay.cli.ledger_names import LedgerNames
 from assay.cli.parsing import Options
@@ -20,6 +19,7 @@ from assay.records.grade import GRADES_SCHEMA, is_graded
 from assay.registry import is_path, near_miss
 from assay.running.compatibility import PreparedSample
 from assay.running.dataset import LoadedDataset
+from assay.services.evaluations import stored_items
 
 
 def choose(

@@ -12,7 +12,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from assay.archive.evaluation_choice import (
+from assay.files.json_files import Document
+from assay.library.shelf import Shelf
+from assay.scoring.profile import load_profile
+from assay.services.evaluation_choice import (
     CHOSEN,
     FLAGS,
     MAP,
@@ -29,9 +32,6 @@ from assay.archive.evaluation_choice import (
     refuse_unknown_bar,
     refuse_unknown_scales,
 )
-from assay.files.json_files import Document
-from assay.library.shelf import Shelf
-from assay.scoring.profile import load_profile
 
 
 class GradedSide(NamedTuple):
