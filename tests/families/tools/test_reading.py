@@ -30,12 +30,10 @@ import quickjs
 from assay.errors import InputError
 from assay.families.tools import ecma, module, reading
 from assay.families.tools.reading import (
-    Engine,
     Exported,
     ModuleReader,
     NoSchema,
     from_tools_list,
-    limits,
     read_folder,
     read_schema,
 )
@@ -851,42 +849,6 @@ def test_node_exports_what_was_read(reader: ModuleReader, tmp_path: Path) -> Non
 
 # --- limits
 
-
-ENDLESS = {
-    "regex": "export const main = { a: /^(a+)+$/.test('a'.repeat(60) + 'b') }",
-    "jobs": ("export const main = {}\nconst again = () => Promise.resolve().then(again)\nagain()"),
-}
-if CAMPAIGN:
-    ENDLESS |= {
-        "loop": "for (;;) {}\nexport const main = {}",
-        "getter": "export const main = { a: ({ get x() { for (;;) {} } }).x }",
-        "toString": "export const main = { a: `${{ toString() { for (;;) {} } }}` }",
-        "finally": ("try { for (;;) {} } catch {} finally { for (;;) {} }\nexport const main = {}"),
-        "job": "export const main = {}\nPromise.resolve().then(() => { for (;;) {} })",
-    }
-
-
-@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS)
-def test_a_module_that_never_ends_is_stopped_and_the_next_one_reads(
-    hasty: Engine, text: str
-) -> None:
-    assert refused(hasty, text).code == "FMC-003"
-    assert read(hasty, SOUND).main["namespace"] == "shop"
-
-
-def test_the_engine_stops_a_loop_by_its_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (limits.RUN_S, limits.CPU_S) == (4, 6)
-    if not CAMPAIGN:  # as without it, only sooner
-        sooner = "from assay.families.tools.reading import limits; limits.RUN_S = 0.3"
-        start = worker._START.replace("; import_module(", f"; {sooner}; import_module(")
-        assert start != worker._START
-        monkeypatch.setattr(worker, "_START", start)
-    with Engine() as engine:
-        error = refused(engine, "for (;;) {}\nexport const main = {}")
-    assert error.code == "FMC-003"
-    assert "more than 4 seconds of computing" in error.message
-
-
 BOMBS = {
     "lists": ("const a0 = [1, 1, 1]", "const a{} = [a{}, a{}]", "more than 200,000 values"),
     "spreads": ("const a0 = [1, 1, 1]", "const a{} = [...a{}, ...a{}]", "more than 200,000 values"),
@@ -1103,10 +1065,6 @@ def test_the_process_dies_with_its_parent(busy: bool) -> None:
         " ModuleReader()\nreader.read(b'export const main = {}',"
         " file='x')\nprint(reader._worker._process.pid,"
         f" flush=True)\nthreading.Thread(target=reader.read, args=({text},),"
-        "import sys, threading, time\nfrom assay.families.tools.reading import Engine\nengine ="
-        " Engine()\nengine.read(b'export const main = {}',"
-        " file='x')\nprint(engine._worker._process.pid,"
-        f" flush=True)\nthreading.Thread(target=engine.read, args=({text.encode()!r},),"
         " kwargs={'file': 'x'}, daemon=True).start()\ntime.sleep(60)\n"
     )
     parent = subprocess.Popen(
