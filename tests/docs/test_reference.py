@@ -21,8 +21,8 @@ from assay.cli.frame import load_command
 from assay.cli.verbs import GROUPS, VERBS
 from assay.errors.codes import CODES as CODES
 from assay.errors.codes import SYSTEMS
-from assay.families.tools.forms import all_schemas
-from assay.families.tools.validation import ALL_RULES
+from assay.families.tools.entry import all_schemas
+from assay.families.tools.legibility import ALL_RULES
 from assay.formulas import FORMULAS
 from assay.formulas.formula import EXAMPLES as FORMULA_EXAMPLES
 from assay.library.shelf import KINDS, Shelf

@@ -261,9 +261,6 @@ JOBS = merged("doctor", _CORE)
 """The jobs by name. Every extra that a user can install is the extra of one of them."""
 
 
-_OLDER = {"quickjs-ng": "quickjs"}
-
-
 def check_job(name: str, *, tried: bool = True) -> JobCheck:
     """Try what a job needs; if it is not to be `tried`, look whether it is installed."""
     needs = JOBS[name]
@@ -271,16 +268,12 @@ def check_job(name: str, *, tried: bool = True) -> JobCheck:
         return _check_sandbox(name, needs)
     present, faults = [], []
     for module, package in needs.modules:
-        fault = _older_fault(package) or (
-            import_fault(module, package) if tried else _absence(module, package)
-        )
+        fault = import_fault(module, package) if tried else _absence(module, package)
         if fault:
             faults.append(fault)
         else:
             present.append(f"{package} {package_version(package)}")
     fix = install_hint(needs.extra) if faults else ""
-    if clashing := [f"{_OLDER[name]} {name}" for _, name in needs.modules if _older_fault(name)]:
-        fix = f"pip uninstall -y {' '.join(clashing)} && {fix}"
     installs_extra = bool(faults and needs.extra)
     if needs.more is not None and not faults and (fault := needs.more()):
         faults, fix = [fault], needs.fix
@@ -324,15 +317,6 @@ def import_fault(module: str, package: str) -> str:
     if name and not hasattr(loaded, name):
         return f"{package} {package_version(package)} is too old"
     return ""
-
-
-def _older_fault(package: str) -> str:
-    """Whether an older package, whose modules have the same names, is installed too."""
-    older = _OLDER.get(package)
-    try:
-        return f"{older} {metadata.version(older)} overwrites {package}" if older else ""
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def package_version(package: str) -> str:
