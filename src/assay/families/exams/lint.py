@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from assay.families.exams.exam import ExamFile, ExamItem, exam_of, read_document, read_files
-from assay.families.exams.marking import Marking
+from assay.families.exams.marking import Marking, self_test
 from assay.families.exams.rules import (
     SHORT,
     OptionChoice,
@@ -23,7 +23,6 @@ from assay.families.exams.rules import (
     parsed,
     wanted_by,
 )
-from assay.families.exams.selftest import self_test
 from assay.files.json_files import Document, Path, show_path
 from assay.grouping import grouped
 from assay.scoring.checks import MATCHES, holds

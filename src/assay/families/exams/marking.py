@@ -1,5 +1,5 @@
-"""Marks answers. The gate, a portal and the Python interface call the same function and get the
-same numbers.
+"""Marks answers, tests a rubric by its own cases, and says in words why a mark was lost. The gate,
+a portal and the Python interface call the same function and get the same numbers.
 
 Each axis of the rubric gives 0 or 1, by its rule. A response is an object, or a text that contains
 one; any other text is read as a whole. An item without an answer has no marks. Scores are whole
@@ -21,7 +21,8 @@ from assay import exact
 from assay.errors import Fault, InputError
 from assay.families.exams.answers import Answer
 from assay.families.exams.exam import Exam, ExamItem
-from assay.families.exams.rubric import ExamRubric, compile_schema, rules_of
+from assay.families.exams.records import ExamResult, LostMark
+from assay.families.exams.rubric import SCORING_SYSTEM, ExamRubric, compile_schema, rules_of
 from assay.families.exams.rules import (
     Check,
     ExpectingRule,
@@ -33,12 +34,12 @@ from assay.families.exams.rules import (
     shown_text,
     wanted_by,
 )
-from assay.families.exams.versions import SCORING_SYSTEM
 from assay.records.systems import is_published, system_of
 from assay.scoring.checks import Normaliser
 
 if TYPE_CHECKING:
     from assay.records.contract import Contract
+
 
 MAX_FAULTS = 100
 
@@ -296,3 +297,61 @@ def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> M
             elif latency is not None:
                 latencies.append(latency)
     return MarkedExam(exam, marking, tuple(marked), missing, tuple(latencies), tuple(notes))
+
+
+def self_test(marking: Marking) -> list[dict[str, Any]]:
+    """Mark every case of the rubric; the cases whose marks are others, as a gate shows them."""
+    failures = []
+    for case in marking.rubric.self_test:
+        item = ExamItem(
+            id="self-test",
+            prompt=case.name,
+            expected_contains=None if case.expected_contains is UNSET else case.expected_contains,
+            gloss_contains=None if case.gloss_contains is UNSET else case.gloss_contains,
+            expect=case.expect,
+            options=case.options,
+            match=case.match,
+        )
+        latency = None if case.latency_ms is UNSET else case.latency_ms
+        actual = marking.marks(mark_item(item, case.response, marking, latency_ms=latency).bits)
+        if actual != case.breakdown:
+            failures.append({"name": case.name, "expected": case.breakdown, "actual": actual})
+    return failures
+
+
+MAX_TEXT = 1000
+MAX_MARKS = 2000
+
+
+def lost_marks(
+    result: ExamResult, exam: Exam, answers: Mapping[str, Answer], marking: Marking
+) -> list[LostMark]:
+    """The lost marks of a result, item after item in its order; at most `MAX_MARKS`."""
+    items = {item.id: (item, file) for file in exam.files for item in file.items}
+    settings: dict[int, Any] = {}
+    marks: list[LostMark] = []
+    for marked in result.items:
+        known = items.get(marked.item)
+        if known is None or len(marks) >= MAX_MARKS:
+            continue
+        item, file = known
+        setting = settings.setdefault(id(file), marking.setting(file.answer_schema))
+        answer = answers.get(marked.item)
+        response = (
+            None
+            if answer is None or answer.response is None
+            else parsed(answer.response, answer.latency_ms)
+        )
+        for axis, rule in marking.rules.items():
+            if axis in marked.lost:
+                want = wanted_by(axis, rule, item.expectations)
+                given = "" if response is None else rule.gives(response, setting)
+                marks.append(
+                    LostMark(
+                        item=marked.item,
+                        axis=axis,
+                        expected="" if want is UNSET else rule.asks(want)[:MAX_TEXT],
+                        given=given[:MAX_TEXT],
+                    )
+                )
+    return marks

@@ -19,17 +19,9 @@ from assay.errors import AssayError
 from assay.families.exams import views
 from assay.families.exams import views as exam_history
 from assay.families.exams.answers import Answer, collect
-from assay.families.exams.document import (
-    CheckedExam,
-    check_result,
-    exam_result,
-    pass_line,
-    read_result,
-)
 from assay.families.exams.exam import CAPSTONE, make_exam
 from assay.families.exams.gate import decide, drop_check, soft_schema, soft_score
-from assay.families.exams.lost_marks import lost_marks
-from assay.families.exams.marking import Marking, grade_exam
+from assay.families.exams.marking import Marking, grade_exam, lost_marks
 from assay.families.exams.policy import ExamPolicy, ExamRules
 from assay.families.exams.records import (
     EXAM_GATE,
@@ -39,6 +31,13 @@ from assay.families.exams.records import (
     ExamResult,
     ExamSet,
     LostMark,
+)
+from assay.families.exams.results import (
+    CheckedExam,
+    check_result,
+    exam_result,
+    pass_line,
+    read_result,
 )
 from assay.families.exams.rubric import ExamRubric
 from assay.families.exams.stored import EXAM_EVIDENCE_SCHEMA, exam_drafts

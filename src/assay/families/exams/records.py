@@ -1,6 +1,6 @@
 """A graded exam, `assay.exam/1`, and the decision of its gate, `assay.exam-gate/1`.
 
-Reading a result ignores unknown keys, which a later version may have added. `exams.document` checks
+Reading a result ignores unknown keys, which a later version may have added. `exams.results` checks
 whether the numbers of a result add up.
 """
 

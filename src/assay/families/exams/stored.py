@@ -13,12 +13,12 @@ from assay import exact
 from assay.canon import canonical
 from assay.errors import InputError, NotEnoughEvidence
 from assay.families.exams.answers import Answer
-from assay.families.exams.document import CheckedExam, check_result, exam_result, read_result
 from assay.families.exams.exam import Exam, make_exam
 from assay.families.exams.gate import decide, unchecked
 from assay.families.exams.marking import Marking, grade_exam
 from assay.families.exams.policy import ExamRules
 from assay.families.exams.records import ExamGate, ExamResult
+from assay.families.exams.results import CheckedExam, check_result, exam_result, read_result
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.services.replay import StoredEvidence, StoredGate, on_shelf, part_of
