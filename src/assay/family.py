@@ -129,7 +129,7 @@ class Family:
         self.demo = demo
         """Its part of `assay demo`: a function."""
         self.doctor = doctor
-        """Jobs of its own that `assay doctor` tries: a table of `JobNeeds`."""
+        """Jobs that `assay doctor` tries: a table of `JobNeeds`."""
         self.agents = agents
         """Tools of `assay mcp`: a table of `cli.mcp_tools.AgentTool`."""
         self.functions = functions or {}
