@@ -127,8 +127,8 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
         "summary": side.summary,
         **{name: ", ".join(side.fingerprint[name]) for name in ENGINE},
     }
-    if "made_profile" in options:  # no shelf has it, and a candidate is graded by it
-        facts |= options.made_profile.facts()
+    if options.resolved.made is not None:  # no shelf has it, and a candidate is graded by it
+        facts |= options.resolved.made.facts()
     return store(
         options.dir, options.name, kind="runs", facts=facts, write=write, now=age.dated(now)
     )
@@ -144,7 +144,7 @@ def _put(options: Options, now: datetime, sides: SideReader) -> None:
             "a baseline in a ledger needs runs or scorecards, but these are grades only.",
             where=", ".join(options.files),
         )
-    made = getattr(options, "made_profile", None)
+    made = options.resolved.made
     record = baseline_record(options.name, sides.kept[0], now=now, made=made)
     record = replacing(sides.store.ledger, record, project=sides.store.project)
     sides.store.put([baseline_draft(record)])
@@ -351,7 +351,12 @@ COMMANDS = {
         "assay baseline set production runs.jsonl",
         (
             DIR,
-            arg("name", metavar="NAME", help="a plain name: letters, digits, '.', '_' and '-'"),
+            arg(
+                "name",
+                kind="text",
+                metavar="NAME",
+                help="a plain name: letters, digits, '.', '_' and '-'",
+            ),
             arg(
                 "files",
                 metavar="FILE",
@@ -373,6 +378,7 @@ COMMANDS = {
         (
             arg(
                 "name",
+                kind="text",
                 metavar="NAME",
                 help="its name, NAME@N for an older one or, in a ledger, its digest",
             ),

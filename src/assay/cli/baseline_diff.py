@@ -37,8 +37,7 @@ DIFF_SCHEMA = "assay.baseline-diff/1"
 
 def diff(options: Options) -> int:
     """Compare a stored baseline with another one, or with files."""
-    options.files = options.others
-    opt.outputs(options)  # what cannot be written is said before any work
+    opt.outputs(options, *options.others)  # what cannot be written is said before any work
     with looking(options) as ledger:
         document = _compared(options, ledger)
     return opt.give(options, document, map(printable, diff_lines(document)))
@@ -202,7 +201,9 @@ COMMANDS = {
         "assay baseline diff production runs.jsonl",
         (
             DIR,
-            arg("baseline", metavar="NAME", help="the stored baseline to compare with").of_runs(),
+            arg(
+                "baseline", kind="text", metavar="NAME", help="the stored baseline to compare with"
+            ).of_runs(),
             arg(
                 "others",
                 metavar="OTHER|FILE",
@@ -215,6 +216,7 @@ COMMANDS = {
             arg(
                 "--release-policy",
                 "--policy",
+                offers="policies",
                 kind="name",
                 key="release.policy",
                 metavar="R",

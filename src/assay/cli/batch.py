@@ -226,6 +226,8 @@ COMMANDS = {
             ),
             arg(
                 "--profile",
+                heading="grading",
+                offers="profiles",
                 kind="name",
                 key="profile",
                 metavar="P",
@@ -236,6 +238,8 @@ COMMANDS = {
             ),
             arg(
                 "--policy",
+                heading="grading",
+                offers="policies",
                 kind="name",
                 key="policy",
                 metavar="Q",
@@ -249,6 +253,7 @@ COMMANDS = {
                 "ROLE=COLUMN,...",
                 "what the columns are called, such as run=run_id,raw=value (default: run,"
                 " criterion, raw, n, gate, verdict, wins, losses, ties, passed, total)",
+                heading="other tools' files",
                 kind="text",
                 trust="freely",
             ),

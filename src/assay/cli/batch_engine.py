@@ -22,12 +22,14 @@ ENGINES = ("duckdb", "spark")
 ENGINE = (
     arg(
         "--engine",
+        heading="engine",
         choices=ENGINES,
         default="duckdb",
         help="for batches: duckdb on this machine, or spark (default: duckdb)",
     ),
     arg(
         "--threads",
+        heading="engine",
         within=Bounds(least=1),
         type=int,
         metavar="N",
@@ -35,6 +37,7 @@ ENGINE = (
     ),
     arg(
         "--memory",
+        heading="engine",
         kind="text",
         trust="freely",
         metavar="SIZE",
@@ -42,6 +45,7 @@ ENGINE = (
     ),
     arg(
         "--master",
+        heading="engine",
         kind="text",
         trust="trusted",
         metavar="URL",
@@ -49,6 +53,7 @@ ENGINE = (
     ),
     arg(
         "--remote",
+        heading="engine",
         kind="text",
         trust="trusted",
         metavar="URL",

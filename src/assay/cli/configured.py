@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from assay.cli.parsing import Argument, Options
+from assay.cli.parsing import CONFIGURATION, EVERYWHERE, Argument
 from assay.cli.verbs import VERBS
 from assay.errors import Fault, UsageError, raise_faults
 from assay.files.json_files import Path, member, show_path
@@ -28,9 +28,7 @@ from assay.running.config_trust import (
 )
 
 COMMAND_LINE, DEFAULT = "command line", "default"
-ENVIRONMENT = {"db": "ASSAY_DB", "store": "ASSAY_DB", "library": "ASSAY_LIBRARY"}
-"""Options that an environment variable sets before the file does."""
-_TYPED = ("trust", "config", "no_config", "json", "help")
+_TYPED = ("help", *(argument.long.lstrip("-") for argument in (*EVERYWHERE, *CONFIGURATION)))
 """What every verb has, and only the command line can give."""
 KEYS_WITHOUT_OPTION = (
     *("workflows", "datasets", "judges"),
@@ -53,8 +51,8 @@ class Setting(NamedTuple):
 
 def parse(
     declared: Declared, parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str
-) -> Options:
-    """The options of a verb: from the command line, else from the configuration, else the
+) -> dict[str, Any]:
+    """The values of a verb's options: from the command line, else from the configuration, else the
     defaults. `config` is the configuration, `sources` says where each option comes from.
     """
     config = read_config(path)
@@ -79,8 +77,9 @@ def parse(
     for option in given:
         configured.pop(option, None)
     if given.get("resume"):  # a run goes on with what it was begun with
-        for option in ("workflow", "dataset", "name", "work"):
-            configured.pop(option, None)
+        for option, argument in declared.items():
+            if argument.resumed in ("named", "new"):
+                configured.pop(option, None)
     values = {**standard, **{name: setting.value for name, setting in configured.items()}, **given}
     _resolve_names(declared, values, given, config)
     if verb == "run" and not given.get("resume"):
@@ -91,7 +90,7 @@ def parse(
     sources = dict.fromkeys(standard, DEFAULT)
     sources.update({name: setting.source for name, setting in configured.items()})
     sources.update(dict.fromkeys(given, COMMAND_LINE))
-    return Options(**values, config=config, sources=sources)
+    return {**values, "config": config, "sources": sources}
 
 
 def _untrusted(
@@ -159,7 +158,7 @@ def settings_of(
     faults = list(_command_faults(declared, verb, config))
     for option, key, value in _keys_of(declared, verb, config):
         argument = declared.get(option)
-        if value is None or ((variable := ENVIRONMENT.get(option)) and os.environ.get(variable)):
+        if value is None or (argument is not None and in_environment(argument)):
             continue
         if argument is None or (argument.trust == "never" and key[0] == "commands"):
             if key[0] == "outputs":  # what a team asks for is never dropped in silence
@@ -177,12 +176,17 @@ def settings_of(
     return settings
 
 
+def in_environment(argument: Argument) -> bool:
+    """Whether the environment sets it."""
+    return argument.environment is not None and bool(os.environ.get(argument.environment))
+
+
 def _why(argument: Argument, value: Any, config: Config) -> Iterator[str]:
     """Why a value of an option needs trust. Of a value that may be a secret, only the option is
     named.
     """
     if argument.trust == "trusted" and value is not False:
-        yield f"only a trusted file sets {max(argument.names, key=len)}"
+        yield f"only a trusted file sets {argument.long}"
     else:
         values = (str(each) for each in _listed(value) if each != "")  # the default ledger
         yield from filter(None, (reason(config, argument.kind, text) for text in values))
@@ -233,7 +237,7 @@ def _command_faults(declared: Declared, verb: str, config: Config) -> Iterator[F
         wanted, key = option.replace("_", "-"), ("commands", verb, option)
         if wanted in names:
             continue
-        if wanted in named or wanted.replace("-", "_") in _TYPED:
+        if wanted in named or wanted in _TYPED:
             message = f"--{wanted} can only be given on the command line."
             yield _fault(config, key, message, "Remove it.")
         else:

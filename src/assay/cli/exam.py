@@ -58,7 +58,7 @@ def rule_options(rubric: str) -> tuple[Argument | str, ...]:
     """
     text = f"rubric by name, name@version or YAML file (default: {rubric})"
     return (
-        arg("--rubric", kind="name", metavar="R", help=text),
+        arg("--rubric", heading="grading", offers="rubrics", kind="name", metavar="R", help=text),
         policy_option(POLICY),
         "--library",
     )
@@ -96,7 +96,7 @@ def day_of(text: str) -> date:
 
 def answers_of(options: Options, exam: Exam, *, only: Collection[str] | None = None) -> Answers:
     """The answers, from a file or from a tutor that is asked; `only` these items are asked."""
-    given = opt.given_of(options, "answers", "command", "url")
+    given, options = opt.given_of(options, "answers", "command", "url")
     if len(given) != 1:
         both = " and ".join(f"--{name}" for name in given)
         problem = f"{both} are both set" if given else "no answers are given"

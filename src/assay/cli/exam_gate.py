@@ -102,7 +102,8 @@ def _gate(options: Options, store: Store | None) -> int:
     if options.exam and not options.rubric:
         # a rubric that is a file has no name to find it by; the exam says where it is
         named = named_rubric(options.exam)
-        options.rubric = named if named is not None and is_path(named) else None
+        is_file = named is not None and is_path(named)
+        options = options.with_values(rubric=named if is_file else None)
     capstone, first = common.result_of(options, options.result)
     regression, source = (
         common.result_of(options, options.regression) if options.regression else (None, None)

@@ -155,6 +155,8 @@ COMMANDS = {
             ),
             arg(
                 "--rubric",
+                heading="grading",
+                offers="rubrics",
                 kind="name",
                 metavar="R",
                 required=True,

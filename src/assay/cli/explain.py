@@ -20,6 +20,7 @@ from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.files.inputs import StoredInput
 from assay.files.json_files import read_documents
 from assay.pipeline.given_grades import grades_of
+from assay.pipeline.grading import Grader
 from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import KINDS, read_run
 from assay.registry import near_miss
@@ -36,11 +37,18 @@ _PART = re.compile(r"/|::")
 
 def run(options: Options) -> int:
     """Explain every run of a file, or one of them; an evaluation as a whole."""
-    stored = options.file if _as_stored(options) else None
-    if stored is not None and stored.evaluation and options.run is None and not options.json:
-        return _whole(options, stored)
+    if not _as_stored(options):
+        return _explain(options, choice_of(options).grader())
+    if options.file.evaluation and options.run is None and not options.json:
+        return _whole(options, options.file)
+    return _explain(options, None)
+
+
+def _explain(options: Options, grader: Grader | None) -> int:
+    """Explain runs by their stored grades, or by those that this grader gives them."""
+    stored = options.file if grader is None else None
     others = OtherRuns()
-    graded = _graded(options, others) if stored is None else _stored(options, stored)
+    graded = _stored(options, options.file) if grader is None else _graded(options, grader, others)
     named_by = _named_by(options) if stored is None else _named_by_settings(stored)
     results: list[Any] = []
     passed = True
@@ -50,8 +58,8 @@ def run(options: Options) -> int:
             _show(plain(result), first=not results, named_by=named_by, run=evidence)
         results.append(result if options.json else None)
     if not results:
-        options.run = _meant(options, others) if stored is None else _meant_stored(options, stored)
-        return run(options)
+        meant = _meant(options, others) if stored is None else _meant_stored(options, stored)
+        return _explain(options.with_values(run=meant), grader)
     document = {
         "schema": "assay.grades/1",
         "results": results,
@@ -61,9 +69,10 @@ def run(options: Options) -> int:
     return opt.give(options, document, [], ExitCode.of(passed))
 
 
-def _graded(options: Options, others: OtherRuns) -> Iterator[tuple[Any, Run | None]]:
+def _graded(
+    options: Options, grader: Grader, others: OtherRuns
+) -> Iterator[tuple[Any, Run | None]]:
     """The requested grades, each with its run if the file has it; `others` takes the rest."""
-    grader = choice_of(options).grader()
     for document in read_documents(options.file):
         tree = document.tree
         known = options.run is not None and isinstance(tree, dict) and tree.get("schema") in KINDS

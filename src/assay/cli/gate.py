@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, flag, repeated
-from assay.cli.grade import choice_of
+from assay.cli.grade import choice_of, graded_choice
 from assay.cli.hints import command
 from assay.cli.ledger import storing_evaluated
 from assay.cli.run_settings import is_typed
@@ -26,9 +26,8 @@ from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.views.documents import pretty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from assay.archive.evaluation_choice import ToolProfile
     from assay.archive.sides import SideReader
     from assay.archive.store import Store
     from assay.cli.gate_named import Decided
@@ -76,7 +75,7 @@ def decided(options: Options) -> Decided:
     """The decision between two sides, stored in a ledger if the candidate is an evaluation in it or
     the options request it.
     """
-    rules, choice = rules_of(options), choice_of(options)
+    rules, (choice, warned) = rules_of(options), graded_choice(options)
     if (source := options.sources.get("baseline")) and not is_typed(options, "baseline"):
         opt.note(f"the baseline is {few(options.baseline)}, which {source} names.")
     if any(map(is_batch_output, [*options.files, *options.baseline])):
@@ -86,9 +85,9 @@ def decided(options: Options) -> Decided:
         return Decided(*decide_on_batches(options, rules, asked_of(options)))
     with storing_evaluated(options) as store:
         return (
-            _decide(options, rules, choice.grader())
+            _decide(options, rules, choice.grader(), warned)
             if store is None
-            else _decide_and_store(options, rules, choice, store)
+            else _decide_and_store(options, rules, choice, store, warned)
         )
 
 
@@ -96,6 +95,7 @@ def _decide(
     options: Options,
     rules: ReleaseRules,
     grader: Grader,
+    warned: Sequence[str],
     *,
     kept: SideReader | None = None,
 ) -> Decided:
@@ -135,8 +135,7 @@ def _decide(
         if confirmed is not None:
             asked = asked._replace(fresh=_kept_fresh(confirmed.fresh, grader, kept))
     decision = compare(candidate, baseline, rules, grader, asked)
-    printed = frozenset(getattr(options, "regraded", ()))
-    for text in frozenset(decision.regraded or ()) - printed:
+    for text in frozenset(decision.regraded or ()).difference(warned):
         opt.warn(text)
     ours, theirs = candidate.side.samples, baseline.side.samples
     pairs = [
@@ -257,7 +256,7 @@ def _plan(options: Options) -> dict[str, Any] | None:
 
 
 def _decide_and_store(
-    options: Options, rules: ReleaseRules, choice: Choice, store: Store
+    options: Options, rules: ReleaseRules, choice: Choice, store: Store, warned: Sequence[str]
 ) -> Decided:
     """The decision, kept with the grades of both sides and their evidence."""
     from assay.archive.sides import SideReader, decision_drafts
@@ -265,21 +264,20 @@ def _decide_and_store(
 
     choice = choice.dated()
     sides = SideReader(store, choice, severe=severe_of(rules))
-    made = _decide(options, rules, choice.grader(), kept=sides)
+    made = _decide(options, rules, choice.grader(), warned, kept=sides)
     candidate, baseline = sides.kept[:2]
     if bare := candidate.bare + baseline.bare:
         opt.note(
             f"not stored, because they came without their evidence: {count(bare, 'grade')}."
             " The decision is stored, but cannot be replayed."
         )
-    profile: ToolProfile | None = getattr(options, "made_profile", None)
     drafts = decision_drafts(
         made.decision,
         candidate,
         baseline,
         fresh=[sides.of(side) for side in made.fresh],
         plan=_plan(options),
-        made=profile,
+        made=options.resolved.made,
     )
     store.put(drafts)
     return made
@@ -389,6 +387,7 @@ COMMANDS = {
             ).of_runs(),
             arg(
                 "--release-policy",
+                offers="policies",
                 kind="name",
                 key="release.policy",
                 metavar="R",
@@ -507,6 +506,7 @@ COMMANDS = {
             arg(
                 "--attest",
                 kind="path",
+                effect="writes",
                 metavar="FILE",
                 help="write an in-toto statement of the decision",
             ),

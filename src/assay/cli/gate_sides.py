@@ -216,7 +216,7 @@ def terms_of(options: Options, origin: Origin) -> Asked:
         candidate=origin_of(getattr(options, "files", ())),
         baseline=origin,
         given=frozenset(given_rules(options)),
-        made=getattr(options, "made_profile", None),
+        made=options.resolved.made,
         now=opt.moment(options.now),
         other_rules=f"{_KEPT_RULES} `{command(*words, options=options, carry=carry)}`.",
     )

@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -33,7 +33,7 @@ from assay.views.exporting import Outbox
 from assay.views.grade_line import GradeLine, bar_text, lines_table, totals_text, versions_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from assay.archive.evaluation_builder import EvaluationBuilder
@@ -46,21 +46,38 @@ SHOWN = 50
 _line = msgspec.json.Decoder(GradeLine).decode
 
 
+class GradedChoice(NamedTuple):
+    """What the options choose to grade by."""
+
+    choice: Choice
+    warned: Sequence[str] = ()
+    """The sentences on evaluations that were graded by other rules, as they were printed."""
+
+
 def choice_of(options: Options) -> Choice:
-    """The choice of profile, policy, rubric and library that the options make."""
+    """The choice of profile, policy, rubric and library that the options make. Evaluations that
+    were graded by other rules are named on standard error.
+    """
+    return graded_choice(options).choice
+
+
+def graded_choice(options: Options, *, of_tool: bool = False) -> GradedChoice:
+    """The same with what was printed. `of_tool` says that another tool's metrics make the profile,
+    which what a team's scorers add does not belong to.
+    """
     choice = Choice(
         options.grading_policy if "grading_policy" in options else options.policy,
-        asked_profile(options, options.profile),
+        options.profile if of_tool else asked_profile(options, options.profile),
         options.rubric,
         options.library or os.environ.get("ASSAY_LIBRARY"),
         tuple(options.judge_card),
         opt.moment(options.now),
     )
-    if getattr(options, "stored", None):
-        from assay.cli.regraded import warn_of_regrading
+    if not options.resolved.stored:
+        return GradedChoice(choice)
+    from assay.cli.regraded import warn_of_regrading
 
-        warn_of_regrading(options, choice)
-    return choice
+    return GradedChoice(choice, warn_of_regrading(options, choice))
 
 
 def asked_profile(options: Options, profile: str | None) -> str | None:
@@ -69,7 +86,7 @@ def asked_profile(options: Options, profile: str | None) -> str | None:
     """
     config = options.config
     if (
-        "made_profile" in options
+        options.resolved.made is not None
         or config is None
         or not (config.spec.scorers or config.spec.gates)
     ):

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 from msgspec import structs
 
 from assay.cli import options as opt
-from assay.cli.grade import choice_of
+from assay.cli.grade import graded_choice
 from assay.cli.hints import command
 from assay.cli.imported_inputs import noted
 from assay.cli.ledger import baselines_folder, ledger_options, storing
@@ -94,9 +94,7 @@ def evaluate_file(
     from assay.archive.evaluations import default_name
     from assay.archive.grades import basis_of
 
-    if profile is not None:
-        options.made_profile = profile  # what a team's scorers add belongs to its own profile
-    choice = choice_of(options).dated()
+    choice = graded_choice(options, of_tool=profile is not None).choice.dated()
     if profile is not None:
         path = os.path.join(folder, f"{profile.id}.yaml")
         write_file(path, pretty(profile))

@@ -24,6 +24,7 @@ from assay.archive.evaluation_choice import (
     refuse_unknown_scales,
 )
 from assay.cli import options as opt
+from assay.cli.ledger_names import baselines_of
 from assay.cli.parsing import Options
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count
 from assay.files.atomic import write_file
@@ -89,15 +90,16 @@ def check_saved_map(head: Head, options: Options) -> None:
             )
 
 
-def is_importable(text: str, options: Options) -> bool:
+def is_importable(text: str, options: Options, *, items: bool = False) -> bool:
     """Whether a text is a file that has to be imported first. A file that nobody knows, and that is
-    not JSON or has nothing of a run, is refused here, with what it looks like.
+    not JSON or has nothing of a run, is refused here, with what it looks like, unless the command
+    reads `items` of its own.
     """
     if not is_path(text):
         return False
     if options.kind is not None or (text == "-" and options.map):
         return True
-    if looks_own(text) or getattr(options, "reads_items", False):
+    if looks_own(text) or items:
         return False
     if text == "-":
         raise _unnamed()
@@ -204,10 +206,10 @@ def refuse_unclear(options: Options, candidates: Sequence[str], baselines: Seque
                 refuse_unknown_scales(made, option, again=False)
 
 
-def use_made_profile(
+def with_made_profile(
     options: Options, judged: Sequence[str], chosen: ToolProfile, folder: str
-) -> None:
-    """Grade by a profile that was made from metrics."""
+) -> Options:
+    """The options that grade by a profile that was made from metrics."""
     names = [item["id"] for item in chosen.profile["criteria"]]
     for one in judged:
         if isinstance(one, ImportedInput):
@@ -216,8 +218,12 @@ def use_made_profile(
             _compare_metrics(one, names)
     path = os.path.join(folder, f"{chosen.profile['profile']}@{chosen.profile['version']}.yaml")
     write_file(path, pretty(chosen.profile))
-    _use(options, path)
-    options.made_profile = chosen
+    return options.with_values(
+        profile=path,
+        rubric=None,
+        sources={**options.sources, "profile": MADE, "rubric": MADE},
+        resolved=options.resolved._replace(made=chosen),
+    )
 
 
 def _refuse_empty(path: str, side: str) -> None:
@@ -231,12 +237,6 @@ def is_chosen(options: Options) -> bool:
     named = getattr(options, "profile", "")
     source = options.sources.get("profile", "command line")
     return named == "" or (named is not None and source == "command line")
-
-
-def _use(options: Options, profile: str) -> None:
-    options.profile = profile
-    options.rubric = None
-    options.sources = {**options.sources, "profile": MADE, "rubric": MADE}
 
 
 def made_of(options: Options, side: str, *, needed: bool) -> ToolProfile | None:
@@ -271,13 +271,15 @@ def _of_baseline(options: Options, name: str) -> Mapping[str, Any]:
     from assay.store.baselines import find_baseline
 
     try:
-        return find(options.baselines, name).record
+        return find(baselines_of(options), name).record
     except NotEnoughEvidence:
         if getattr(options, "store", None) is None:
             raise
     with suppress(InputError), looking(options) as store:
         kept = store and find_baseline(store.ledger, name, project=store.project)
-        baseline = kept or find_named(options.baselines, name, store).stored  # which reports none
+        baseline = (
+            kept or find_named(baselines_of(options), name, store).stored
+        )  # which reports none
         return baseline.record
     return {}
 

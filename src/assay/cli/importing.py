@@ -323,6 +323,8 @@ COMMANDS = {
             ),
             arg(
                 "--from",
+                heading="other tools' files",
+                offers="importers",
                 kind="text",
                 trust="freely",
                 dest="kind",

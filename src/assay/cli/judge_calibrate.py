@@ -43,7 +43,8 @@ def _calibrate(options: Options, store: Store | None) -> int:
         )
     if options.criterion and not (options.from_ledger or options.judgements):
         raise UsageError("CLI-001", "--criterion is for --from-ledger SET or --judgements FILE.")
-    options.files = [options.labels] if options.labels else []
+    if options.labels:
+        opt.outputs(options, options.labels)
     name, version = _set(options.set)
     judgements = read_judgements(options.judgements) if options.judgements else None
     labelled = _of_ledger(options, judgements) if options.from_ledger else None

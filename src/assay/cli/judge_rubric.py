@@ -257,6 +257,8 @@ _WORK: tuple[Argument | str, ...] = (
     ).of_runs(items=True),
     arg(
         "--rubric",
+        heading="grading",
+        offers="rubrics",
         key="rubric",
         kind="name",
         metavar="R",

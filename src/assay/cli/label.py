@@ -22,7 +22,12 @@ from assay.store.ledger import Ledger
 from assay.views.blocks import Section
 from assay.views.labels import LabelResults, results_view, sets_table
 
-SET = arg("set", metavar="SET", help="a set's name or id, or latest; `assay label list` lists them")
+SET = arg(
+    "set",
+    kind="text",
+    metavar="SET",
+    help="a set's name or id, or latest; `assay label list` lists them",
+)
 
 
 def results_named(ledger: Ledger, name: str, project: str) -> LabelResults:
@@ -183,6 +188,7 @@ COMMANDS = {
         (
             arg(
                 "evaluation",
+                kind="text",
                 metavar="EVALUATION",
                 help="an evaluation's name or id, latest or latest~N",
             ),
@@ -208,6 +214,8 @@ COMMANDS = {
             ),
             arg(
                 "--rubric",
+                heading="grading",
+                offers="rubrics",
                 kind="name",
                 metavar="R",
                 help=(

@@ -185,7 +185,7 @@ COMMANDS = {
         " grade and counted; it never changes a grade, a total or a decision.",
         "assay label override r-001 --verdict fail --reason 'Quotes the 2019 price list'",
         (
-            arg("run", metavar="RUN", help="a run's id, or its digest"),
+            arg("run", kind="text", metavar="RUN", help="a run's id, or its digest"),
             arg("--verdict", required=True, choices=("pass", "fail"), help="what you would decide"),
             arg("--reason", kind="text", trust="freely", required=True, metavar="TEXT", help="why"),
             arg(

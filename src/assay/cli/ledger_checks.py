@@ -276,6 +276,7 @@ COMMANDS = {
         (
             arg(
                 "id",
+                kind="text",
                 metavar="ID",
                 help=(
                     "the digest of a grade, decision or evaluation, the beginning of one (8 digits"

@@ -112,6 +112,7 @@ COMMANDS = {
             "--db",
             arg(
                 "--project",
+                heading="ledger",
                 kind="text",
                 trust="freely",
                 key="project",

@@ -128,16 +128,16 @@ class LedgerNames:
                 fix="`assay run` and `assay import` store one each time.",
             )
         if baselines is not None:
-            known = [*baselines, *names]
+            known, folder = [*baselines, *names], baselines_of(self._options)
             return no_baseline(
                 text,
                 known,
-                where=self._options.baselines,
+                where=folder,
                 fix=(
                     "`assay baseline set NAME FILE...` stores one, `assay evals` lists the"
                     " evaluations."
                 ),
-                neither_in=f"the folder {self._options.baselines} nor as an evaluation in {where}",
+                neither_in=f"the folder {folder} nor as an evaluation in {where}",
             )
         listed = f" It has {', '.join(names[:SHOWN])}." if names else " It has no evaluations."
         return UsageError(
@@ -157,6 +157,12 @@ class LedgerNames:
                 fix=f"`assay run` and `assay import` make one. {_as_file(text)}",
             )
         return self._absent
+
+
+def baselines_of(options: Options) -> str:
+    """The folder of stored baselines; `assay baseline` calls the option `--dir`."""
+    folder: str = options.baselines if "baselines" in options else options.dir
+    return folder
 
 
 def _workflow(config: Config | None) -> str | None:

@@ -135,7 +135,7 @@ def decided(project: ServedProject, given: Mapping[str, Any], *, store: bool) ->
     with project.working("gate", *_sides(project, given), store=store) as options:
         _need_baseline(options.baseline)
         if store:
-            options.store = project.ledger(options)
+            options = options.with_values(store=project.ledger(options))
         return decided_by(options).decision
 
 
@@ -172,7 +172,7 @@ def import_results(project: ServedProject, given: Mapping[str, Any]) -> ToolAnsw
     ]
     with tempfile.TemporaryDirectory() as folder:
         options = project.options("import", *words, store=True)
-        options.store = project.ledger(options)
+        options = options.with_values(store=project.ledger(options))
         outcome = import_files(options, folder)
         if outcome.problem is not None:
             raise outcome.problem

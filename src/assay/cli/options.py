@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import ExitCode, UsageError, count, printable
 from assay.grouping import grouped
@@ -206,16 +206,21 @@ def found_lines(findings: Iterable[tuple[str, str]], files: int, what: str) -> I
         yield f"{count(files, 'file')} checked, nothing found."
 
 
-def given_of(options: Options, *names: str) -> list[str]:
-    """Which of these options are set, where one excludes the others. One on the command line
-    replaces those of `assay.yaml`.
-    """
+class Alternatives(NamedTuple):
+    """Which of some options are set, where one excludes the others."""
+
+    given: list[str]
+    options: Options
+    """The options without those of `assay.yaml` that one on the command line replaces."""
+
+
+def given_of(options: Options, *names: str) -> Alternatives:
+    """Which of these options are set, where one excludes the others."""
     named = [name for name in names if getattr(options, name)]
     sources = options.sources
     given = [name for name in named if sources.get(name) == "command line"] or named
-    for name in set(named) - set(given):
-        setattr(options, name, None)
-    return given
+    replaced = dict.fromkeys(set(named) - set(given))
+    return Alternatives(given, options.with_values(**replaced))
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -34,9 +34,10 @@ from assay.cli.imported_inputs import (
     made_of,
     refuse_unclear,
     report_import,
-    use_made_profile,
+    with_made_profile,
 )
-from assay.cli.ledger_names import LedgerNames, Named, described
+from assay.cli.ledger_names import LedgerNames, Named, baselines_of, described
+from assay.cli.parsing import Resolved
 from assay.files.atomic import write_file
 from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, stream_documents
@@ -57,41 +58,41 @@ STORED = "the evaluation"
 
 
 @contextmanager
-def resolved(options: Options, named: Mapping[str, Sequence[str]]) -> Iterator[None]:
+def resolved(
+    options: Options, named: Mapping[str, Sequence[str]], *, items: bool = False
+) -> Iterator[Options]:
     """The options with every name replaced by its runs, while a command works. `named` has the
     values of each option that takes runs.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        if "baselines" not in options and "baseline" in named:
-            options.baselines = options.dir  # as `assay baseline` calls it
-        resolver = _Resolver(options, folder)
-        with resolver:
-            for dest, texts in named.items():
-                baseline = dest == "baseline"
-                made = resolver.inputs(texts, baseline=baseline or dest == "others")
-                (resolver.baselines if baseline else resolver.candidates).extend(made)
-                if made:
-                    several = isinstance(getattr(options, dest), list)
-                    setattr(options, dest, made if several else made[0])
-            if not getattr(options, "stored_grades", False) or resolver.imported:
-                resolver.choose()
-            options.stored = resolver.made
+    with tempfile.TemporaryDirectory() as folder, _Resolver(options, folder, items) as resolver:
+        values: dict[str, Any] = {}
+        for dest, texts in named.items():
+            baseline = dest == "baseline"
+            made = resolver.inputs(texts, baseline=baseline or dest == "others")
+            (resolver.baselines if baseline else resolver.candidates).extend(made)
+            if made:
+                several = isinstance(getattr(options, dest), list)
+                values[dest] = made if several else made[0]
+        options = options.with_values(**values, resolved=Resolved(resolver.made))
+        if not getattr(options, "stored_grades", False) or resolver.imported:
+            options = resolver.choose(options)
         for imported in resolver.imported:
             report_import(imported.imported)
-        yield
+        yield options
 
 
 def suggested_baseline(options: Options) -> str | None:
     """A baseline in the ledger that the candidate of the options can be compared with."""
-    with _Resolver(options, "") as resolver:
+    with _Resolver(options, "", items=False) as resolver:
         resolver.candidates.extend(options.files)
         return resolver.suggested()
 
 
 class _Resolver(LedgerNames):
-    def __init__(self, options: Options, folder: str) -> None:
+    def __init__(self, options: Options, folder: str, items: bool) -> None:
         super().__init__(options)
         self._folder = folder
+        self._items = items
         self._made: dict[tuple[str, bool], StoredInput] = {}
         self.candidates: list[str] = []
         """What a baseline is compared with."""
@@ -110,7 +111,7 @@ class _Resolver(LedgerNames):
 
     def inputs(self, texts: Sequence[str], *, baseline: bool) -> list[str]:
         """The runs of names and files. Files of other tools are imported together."""
-        foreign = [text for text in texts if is_importable(text, self._options)]
+        foreign = [text for text in texts if is_importable(text, self._options, items=self._items)]
         made = [
             text if is_path(text) else self.input(text, baseline=baseline)
             for text in texts
@@ -126,7 +127,7 @@ class _Resolver(LedgerNames):
         """
         if (text, baseline) in self._made:
             return self._made[text, baseline]
-        known = baseline_names(self._options.baselines) if baseline else []
+        known = baseline_names(baselines_of(self._options)) if baseline else []
         if self.ledger is None and baseline and not is_relative(text):
             return text
         ledger = self.opened(text)
@@ -230,9 +231,8 @@ class _Resolver(LedgerNames):
     def _wants_grades(self) -> bool:
         return bool(getattr(self._options, "stored_grades", False))
 
-    def choose(self) -> None:
-        """Grade by what `rules_for` says, where the options have anything to say about it."""
-        options = self._options
+    def choose(self, options: Options) -> Options:
+        """The options with what `rules_for` says, where they have anything to say about it."""
         known = [name for name, _ in CHOSEN if _option(options, name) in options]
         compares = bool(self.baselines)
         judged = self.candidates if compares else []
@@ -252,18 +252,20 @@ class _Resolver(LedgerNames):
             )
         )
         if chosen.made is not None:
-            use_made_profile(options, judged, chosen.made, self._folder)
-            return
+            return with_made_profile(options, judged, chosen.made, self._folder)
+        rules: set[str] = set()
         for name in known:
             option, value = _option(options, name), getattr(chosen, name)
             if name == "profile" and chosen.own is not None:
                 file = "{profile}@{version}.yaml".format(**chosen.own)
                 value = os.path.join(self._folder, "profiles", file)
                 write_file(value, pretty(chosen.own))
-                options.sources = {**options.sources, "profile": STORED, "rubric": STORED}
+                sources = {**options.sources, "profile": STORED, "rubric": STORED}
+                options = options.with_values(sources=sources)
             if value != getattr(options, option):
-                setattr(options, option, value)
-                options.stored_rules = {*getattr(options, "stored_rules", ()), name}
+                options = options.with_values(**{option: value})
+                rules.add(name)
+        return options.with_values(resolved=options.resolved._replace(rules=frozenset(rules)))
 
 
 def _option(options: Options, name: str) -> str:
@@ -277,7 +279,7 @@ def given_rules(options: Options) -> dict[str, Any]:
     for name, default in CHOSEN:
         option = _option(options, name)
         value = getattr(options, option, default)
-        if name in getattr(options, "stored_rules", ()):  # those that evaluations were stored with
+        if name in options.resolved.rules:  # those that evaluations were stored with
             continue
         if options.sources.get(option, COMMAND_LINE if value != default else "") == COMMAND_LINE:
             given[name] = value

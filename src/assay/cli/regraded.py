@@ -14,14 +14,13 @@ from assay.pipeline.choice import Choice
 from assay.pipeline.regraded import regraded_in
 
 
-def warn_of_regrading(options: Options, choice: Choice) -> None:
-    """Print once on standard error which evaluations were graded by other rules when they were
-    stored; `regraded` of the options has the sentences. Evaluations that can't be graded at all are
-    refused by the command itself.
+def warn_of_regrading(options: Options, choice: Choice) -> list[str]:
+    """Print on standard error which evaluations were graded by other rules when they were stored,
+    and return the sentences. Evaluations that can't be graded at all are refused by the command
+    itself.
     """
     word = "decision" if "quarantine" in options else "command"
-    graded = [stored_input for stored_input in options.stored if stored_input.graded is not None]
-    options.stored, options.regraded = [], []
+    graded = [each for each in options.resolved.stored if each.graded is not None]
     try:
         grader = choice.grader()
         notes = (
@@ -30,8 +29,9 @@ def warn_of_regrading(options: Options, choice: Choice) -> None:
             )
             for stored_input in graded
         )
-        options.regraded = list(filter(None, notes))
+        sentences = list(filter(None, notes))
     except AssayError:
-        return
-    for sentence in options.regraded:
+        return []
+    for sentence in sentences:
         opt.warn(sentence)
+    return sentences

@@ -117,6 +117,7 @@ COMMANDS = {
             ).of_runs(),
             arg(
                 "--release-policy",
+                offers="policies",
                 kind="name",
                 key="release.policy",
                 metavar="R",

@@ -23,7 +23,8 @@ NAMED = ("inspect", "mlflow", "promptfoo", "otel")
 
 def run(options: Options) -> int:
     """Write one file in the format that is asked for."""
-    options.output, options.formats = [options.output], exporter_of(options.to).extensions
+    formats = exporter_of(options.to).extensions
+    options = options.with_values(output=[options.output], formats=formats)
     (path,) = opt.outputs(options)
     output = output_of(path, options.to)
     choice = choice_of(options)

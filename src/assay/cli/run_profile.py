@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from assay.cli import options as opt
 from assay.cli.parsing import Options
@@ -21,28 +22,37 @@ from assay.scoring.extension import extended
 from assay.scoring.profile import Profile
 
 
+class ExtendedProfile(NamedTuple):
+    """A profile with what scorers and assertions fill, and its file."""
+
+    profile: Profile
+    path: str
+
+
 def extend_profile(
-    options: Options,
     base: Profile,
     workflow: LoadedWorkflow,
     samples: Sequence[PreparedSample],
     folder: str,
     scorers: Sequence[PlacedScorer] = (),
-) -> Profile | None:
-    """Make the options grade by the profile with what scorers and assertions fill, and give it;
-    None if they add nothing. It is kept in `FOLDER/profiles`, which makes the folder a library.
+) -> ExtendedProfile | None:
+    """The profile with what scorers and assertions fill; None if they add nothing. It is kept in
+    `FOLDER/profiles`, which makes the folder a library.
     """
     profile = extended(base, additions_of(workflow, samples, scorers=scorers))
     if "+" not in str(profile.version):  # it is the base itself, which stays where it is
         return None
-    path = write_profile(profile, folder)
-    if options.profile is None and options.rubric is None:
-        # a profile that is asked for leaves nothing to the run: its rubric is asked for too
-        options.rubric = workflow.spec.rubric
-    options.profile = path
-    if options.sources:  # so that printed commands name it
-        options.sources = {**options.sources, "profile": "command line"}
-    return profile
+    return ExtendedProfile(profile, write_profile(profile, folder))
+
+
+def graded_by(options: Options, path: str, workflow: LoadedWorkflow) -> Options:
+    """The options with the extended profile at this path, as if it was asked for."""
+    # a profile that is asked for leaves nothing to the run: its rubric is asked for too
+    asks = options.profile is not None or options.rubric is not None
+    rubric = options.rubric if asks else workflow.spec.rubric
+    # so that printed commands name it
+    sources = {**options.sources, "profile": "command line"} if options.sources else {}
+    return options.with_values(profile=path, rubric=rubric, sources=sources)
 
 
 def configured_profile(options: Options, config: Config, profile: str | None) -> str | None:
@@ -58,8 +68,8 @@ def configured_profile(options: Options, config: Config, profile: str | None) ->
     )
     if made is None or isinstance(made, str):
         return made
-    if scratch := getattr(options, "scratch", None):
-        return write_profile(made, scratch)
+    if options.scratch is not None:
+        return write_profile(made, options.scratch)
     home = config.folder or os.curdir
     return write_profile(made, os.path.join(config.folder, ".assay"), root=home)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.archive.evaluations import stored_items
 from assay.cli import options as opt
@@ -22,15 +22,26 @@ from assay.running.compatibility import PreparedSample
 from assay.running.dataset import LoadedDataset
 
 
+class Selection(NamedTuple):
+    """The samples that run, in the order of the dataset."""
+
+    samples: list[PreparedSample]
+    only: ChosenSamples | None = None
+    """How they were chosen; None unless `--only` or `--failed-in` did."""
+    chosen: list[str] | None = None
+    """What those options chose, before `--limit`."""
+
+
 def choose(
-    options: Options, dataset: LoadedDataset, samples: Sequence[PreparedSample]
-) -> tuple[list[PreparedSample], ChosenSamples | None]:
-    """The samples that run, in the order of the dataset; and how they were chosen, None unless
-    `--only` or `--failed-in` did. A resumed run has those that it was started with.
-    """
+    options: Options,
+    dataset: LoadedDataset,
+    samples: Sequence[PreparedSample],
+    begun_with: list[str] | None = None,
+) -> Selection:
+    """The samples that the options choose. A resumed run has those that it was begun with."""
     known = [sample.sample_id for sample in samples]
     if options.resume:
-        wanted = options.chosen
+        wanted = begun_with
     elif options.only is not None and options.failed_in is not None:
         raise UsageError("CLI-001", "--only and --failed-in both choose samples.", fix="Give one.")
     elif options.only is not None:
@@ -39,13 +50,12 @@ def choose(
         wanted = _failed_in(options, dataset, known)
     else:
         wanted = None
-    options.chosen = wanted
     if wanted is None:
-        return list(samples[: options.limit]), None
+        return Selection(list(samples[: options.limit]))
     names = set(wanted)
     chosen = [sample for sample in samples if sample.sample_id in names][: options.limit]
     ran = [sample.sample_id for sample in chosen]
-    return chosen, ChosenSamples(of=len(samples), samples=ran)
+    return Selection(chosen, ChosenSamples(of=len(samples), samples=ran), wanted)
 
 
 # --- by name

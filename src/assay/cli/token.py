@@ -95,6 +95,7 @@ COMMANDS = {
             "--db",
             arg(
                 "--project",
+                heading="ledger",
                 kind="text",
                 trust="freely",
                 key="project",
@@ -135,6 +136,7 @@ COMMANDS = {
             "--db",
             arg(
                 "--project",
+                heading="ledger",
                 kind="text",
                 trust="freely",
                 key="project",
@@ -147,6 +149,6 @@ COMMANDS = {
         _revoke,
         "Revoke a token. Servers refuse it within seconds.",
         "assay token revoke 0123456789ab",
-        ("--db", arg("id", metavar="ID", help="as `assay token list` shows it")),
+        ("--db", arg("id", kind="text", metavar="ID", help="as `assay token list` shows it")),
     ),
 }

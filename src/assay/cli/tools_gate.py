@@ -261,6 +261,7 @@ COMMANDS = {
         (
             arg(
                 "names",
+                kind="text",
                 nargs="+",
                 metavar="NAMESPACE[.SCHEMA]",
                 help="a whole namespace, or one of its schemas",
@@ -278,7 +279,7 @@ COMMANDS = {
         " first, sources under their plain names, strict entries.",
         "assay tools export openmeteo -o out/openmeteo",
         (
-            arg("name", metavar="NAME", help="a namespace or selection"),
+            arg("name", kind="text", metavar="NAME", help="a namespace or selection"),
             arg(
                 "-o",
                 "--output",

@@ -113,7 +113,13 @@ DATA = arg(
     default="grading-data",
     help="the grading tree (default: grading-data)",
 )
-NAMES = arg("names", nargs="*", metavar="NAME", help="namespaces or selections (default: all)")
+NAMES = arg(
+    "names",
+    kind="text",
+    nargs="*",
+    metavar="NAME",
+    help="namespaces or selections (default: all)",
+)
 
 
 def rules_of(options: Options) -> SchemaRules:
@@ -264,7 +270,7 @@ def assess_all(sources: Sources, lists: Lists) -> list[Assessed]:
 
 def read_sources(options: Options) -> Sources:
     """The schemas that the options name; exactly one source."""
-    given = opt.given_of(options, "path", "mcp", "mcp_url", "snapshot")
+    given, options = opt.given_of(options, "path", "mcp", "mcp_url", "snapshot")
     if len(given) != 1:
         raise UsageError(
             "CLI-001",

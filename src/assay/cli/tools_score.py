@@ -19,7 +19,7 @@ from assay.tools.scorer import PromptJudge, command_judge, endpoint_judge, score
 
 
 def _score(options: Options) -> int:
-    judge = _judge(options)
+    judge, model = _judge(options)
     rules, now = inp.rules_of(options), inp.now_of(options)
     results: list[dict[str, Any]] = []
     unstable = 0
@@ -30,7 +30,7 @@ def _score(options: Options) -> int:
             rules,
             now=now,
             repeat=options.repeat,
-            model=options.model,
+            model=model,
             harness_version=options.judge_version,
             program_version=__version__,
             where=source,
@@ -58,14 +58,14 @@ def _lines(options: Options, results: list[dict[str, Any]]) -> Iterator[str]:
     yield f"next: assay tools grade{path} --consume-scores {options.output or where}"
 
 
-def _judge(options: Options) -> PromptJudge:
+def _judge(options: Options) -> tuple[PromptJudge, str | None]:
+    """The judge, and the model for the record."""
     if not is_yaml_name(options.judge):
-        return command_judge(options.judge, timeout_s=options.timeout)
+        return command_judge(options.judge, timeout_s=options.timeout), options.model
     from assay.judging.config import load_judge
 
     spec = load_judge(read_entry(options.judge, "judge"))
-    options.model = options.model or spec.model
-    return endpoint_judge(spec)
+    return endpoint_judge(spec), options.model or spec.model
 
 
 def _jobs(prompts: str, output: str | None) -> list[tuple[str, str]]:
@@ -118,6 +118,7 @@ COMMANDS = {
             ),
             arg(
                 "--judge",
+                offers="files",
                 kind="text",
                 trust="trusted",
                 metavar="J",

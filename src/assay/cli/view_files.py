@@ -44,8 +44,9 @@ class ViewedFile(NamedTuple):
 
 def evaluate_viewed(options: Options, folder: str, url: str) -> ViewedFile:
     """Put the evaluations of the file into a new ledger. `folder` is for what waits on the way."""
-    options.files = [options.target]
-    options.name = options.workflow = options.family = options.dataset = None
+    options = options.with_values(
+        files=[options.target], name=None, workflow=None, family=None, dataset=None
+    )
     with (
         tempfile.TemporaryDirectory(dir=folder) as waiting,
         tempfile.TemporaryFile(dir=folder) as drafts,
