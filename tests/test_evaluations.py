@@ -26,12 +26,12 @@ from assay.archive.evaluations import (
     stored_runs,
 )
 from assay.archive.grades import drafts_of, settled
-from assay.cli.ledger import ledger_folder, url_of
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.pipeline.batching import plan_batch
 from assay.pipeline.grading import Graded, Grader
+from assay.project.ledger import ledger_folder, url_of
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.store.drafts import Draft, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger

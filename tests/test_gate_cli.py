@@ -396,8 +396,8 @@ def test_a_file_that_is_swapped_before_it_is_read_again_is_refused(
 def test_a_stored_baseline_that_is_swapped_after_it_was_found_is_refused(
     assay: Any, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from assay.archive import named_baselines
     from assay.cli.main import run as command
+    from assay.project import baselines as named_baselines
 
     assert assay("baseline", "set", "production", "base.jsonl").code == 0
     found = attested(assay, files, "better.jsonl", baseline="production")

@@ -16,8 +16,8 @@ import pytest
 from assay.cli.init import CI_FILE, EXAMPLES, PROJECTS
 from assay.cli.init_search import MAX_BYTES, search
 from assay.files.yaml_files import read_yaml
+from assay.project.config import KEYS, ConfigFile, read_config
 from assay.records.schemas import schema_faults
-from assay.running.config import KEYS, ConfigFile, read_config
 from assay.running.repair import lacking
 from assay.running.workflow import read_workflow
 

@@ -26,9 +26,9 @@ from assay.cli.release_settings import release_settings
 from assay.errors import AssayError
 from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
+from assay.project.rules import RulesRequest, graded_side, rules_for
 from assay.server.graded_by import with_additions
 from assay.server.pages import compare, compare_decision
-from assay.services.rules import RulesRequest, graded_side, rules_for
 from commands import in_folder, run_here
 from serving import Api, serving
 from stocked import faq, write

@@ -25,10 +25,10 @@ from assay.formulas import FORMULAS
 from assay.formulas.examples import EXAMPLES as FORMULA_EXAMPLES
 from assay.library.shelf import KINDS, Shelf
 from assay.pipeline.documents import DOCUMENTS
+from assay.project.config import ConfigFile
 from assay.records.descriptions import field_descriptions, struct_kinds
 from assay.records.evidence import Run
 from assay.records.typed import convert
-from assay.running.config import ConfigFile
 from assay.scoring.gate_examples import EXAMPLES as GATE_EXAMPLES
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES

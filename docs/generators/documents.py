@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from assay.pipeline.documents import DOCUMENTS, DocumentKind
-from assay.running.config import ConfigFile
+from assay.project.config import ConfigFile
 from generators.document_examples import example_of
 from generators.markdown import block, code, compact, json_block, page, shortened, table
 from generators.tool_fields import FIELDS, REPORT, TOOL_FILES

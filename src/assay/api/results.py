@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from assay.canon import canonical
 from assay.files.json_files import Document, parse_json
 from assay.pipeline.grading import Graded
+from assay.project.rules import GradedSide
 from assay.scoring.profile import Profile
 from assay.services.compare import Origin
-from assay.services.rules import GradedSide
 from assay.views.documents import pretty
 from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.text import text_view

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
-from assay.api.configured import Configured, nearest
 from assay.api.results import EvaluationOutcome
 from assay.archive.evaluation_choice import (
     CHOSEN,
@@ -38,15 +37,16 @@ from assay.importers.known import fitting
 from assay.importers.parts import head_of
 from assay.library.shelf import Shelf
 from assay.pipeline.choice import Choice
+from assay.project.rules import GradedSide, RulesRequest, graded_side, rules_for
+from assay.project.settings import Configured, nearest
 from assay.registry import is_path
 from assay.release.baseline import find, names, refuse_exam
 from assay.running.post_run import required_profile
 from assay.scoring.profile import load_profile
 from assay.services.compare import Origin
-from assay.services.rules import GradedSide, RulesRequest, graded_side, rules_for
 
 if TYPE_CHECKING:
-    from assay.running.config import ReleaseBars
+    from assay.project.config import ReleaseBars
     from assay.store.ledger import Ledger
 
 Rules = Mapping[str, str]

@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any
 
-from assay.archive.named_baselines import FoundBaseline, as_stored, find_named
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, store_option
 from assay.cli.gate_sides import read_side, warn_of_age
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing_evaluated
 from assay.errors import ExitCode, InputError, UsageError, count, printable
-from assay.files.inputs import StoredInput
+from assay.files.inputs import listed
 from assay.files.json_files import Document, Unread, read_json, stream_documents
+from assay.project.baselines import FoundBaseline, as_stored, find_named
+from assay.project.inputs import StoredRuns
 from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
 from assay.release.baseline import StoredBaseline, find, store
@@ -59,9 +60,10 @@ def set_baseline(options: Options) -> StoredBaseline:
     stored_baselines.check_name(options.name)
     if pipe := next(
         (
-            path
-            for path in options.files
-            if path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+            source.name
+            for source in options.files
+            if source.path == "-"
+            or (os.path.exists(source.path) and not os.path.isfile(source.path))
         ),
         None,
     ):
@@ -71,9 +73,10 @@ def set_baseline(options: Options) -> StoredBaseline:
             fix="Name its files.",
         )
     now = opt.moment(options.now) or datetime.now(UTC)
-    for path in options.files:  # a new name makes no evaluation newer
-        if isinstance(path, StoredInput) and path.evaluation is not None:
-            now = min(now, stored_baselines.moment_of(path.evaluation.evaluation.started, path))
+    for source in options.files:  # a new name makes no evaluation newer
+        if isinstance(source, StoredRuns) and source.evaluation is not None:
+            started = source.evaluation.evaluation.started
+            now = min(now, stored_baselines.moment_of(started, source.name))
     with storing_evaluated(options) as store:
         exam = _exam(options, now, store)
         return exam if exam is not None else _set_runs(options, now, store)
@@ -104,18 +107,19 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
         _put(options, now, kept)
 
     def write(stream: IO[bytes]) -> None:
-        for path, before in zip(options.files, read, strict=True):
+        for source, before in zip(options.files, read, strict=True):
             again = sha256()
-            for document in stream_documents(path, digest=again):
+            for document in stream_documents(source, digest=again):
                 if isinstance(document, Unread):  # it could be read a moment ago
-                    raise InputError(document.fault.code, document.fault.message, where=path)
+                    fault = document.fault
+                    raise InputError(fault.code, fault.message, where=source.name)
                 stream.write(encode(document.tree) + b"\n")
             # what came from the ledger is named by its record, and only this process can write it
-            if not isinstance(path, StoredInput) and again.hexdigest() != before.sha256:
+            if source.numbered and again.hexdigest() != before.sha256:
                 raise InputError(
                     "FIL-001",
                     "changed while it was read.",
-                    where=path,
+                    where=source.name,
                     fix="Store the baseline again.",
                 )
 
@@ -142,7 +146,7 @@ def _put(options: Options, now: datetime, sides: SideReader) -> None:
         raise InputError(
             "REL-008",
             "a baseline in a ledger needs runs or scorecards, but these are grades only.",
-            where=", ".join(options.files),
+            where=listed(options.files),
         )
     made = options.resolved.made
     record = baseline_record(options.name, sides.kept[0], now=now, made=made)
@@ -154,10 +158,10 @@ def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseli
     """A graded exam as a baseline; None if the files are none. Every number of it is recomputed
     first.
     """
-    (path, *more) = options.files
-    if more or isinstance(path, StoredInput) or not path.endswith(".json"):
+    (source, *more) = options.files
+    if more or not source.numbered or not source.path.endswith(".json"):
         return None
-    document = read_json(options.files[0])
+    document = read_json(source.path)
     if not isinstance(document.tree, dict) or document.tree.get("schema") != "assay.exam/1":
         return None
     from assay.cli.exam import outcome_of
@@ -167,7 +171,7 @@ def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseli
     check_baseline(outcome)
     data = document.source
     if data is None:
-        raise InputError("FIL-001", "cannot be read again.", where=options.files[0])
+        raise InputError("FIL-001", "cannot be read again.", where=source.name)
     tree = document.tree
     fields = {
         name: [str(tree[name])]

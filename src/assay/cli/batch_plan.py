@@ -57,8 +57,10 @@ def graded_by(options: Options, output: BatchOutput, *, policy: str) -> BatchGra
 
 def _scoring(options: Options, output: BatchOutput, shelf: Shelf) -> ScoringPlan:
     named = options.profile or output.record.profile
-    against = [word for name in getattr(options, "baseline", ()) for word in ("--baseline", name)]
-    words = (*(["gate"] if against else ["report", "summary"]), *options.files, *against)
+    sides = getattr(options, "baseline", ())
+    against = [word for side in sides for word in ("--baseline", side.name)]
+    files = (side.name for side in options.files)
+    words = (*(["gate"] if against else ["report", "summary"]), *files, *against)
     with from_record(options, named, output.path, words):
         return scoring_plan(shelf, profile=required(options, named) or named, rubric=options.rubric)
 

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from assay.cli.frame import Command, Options, arg, flag, load_command
-from assay.cli.ledger import open_for, url_of
 from assay.cli.parsing import CONFIGURATION
 from assay.cli.verbs import VERBS
 from assay.errors import ExitCode
 from assay.importers.known import KNOWN
+from assay.project.ledger import open_for, url_of
 from assay.registry import is_path
 
 _BASH = """\

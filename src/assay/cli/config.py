@@ -12,8 +12,8 @@ from assay.cli.frame import Argument, Command, Options, arg, load_command
 from assay.cli.parsing import CONFIGURATION, config_path
 from assay.errors import UsageError
 from assay.files.upwards import CONFIG_FILE
+from assay.project.config import KINDS, Config
 from assay.registry import near_miss
-from assay.running.config import KINDS, Config
 
 
 def run(options: Options) -> int:

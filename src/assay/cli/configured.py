@@ -3,7 +3,7 @@
 An option declares its key in the file, and `commands` sets any other by its name. The command line
 wins over the file, an environment variable over the file where an option has one, and the file over
 the defaults. Paths in the file are relative to its folder. An option also declares whether the user
-must trust the file for it; `running.config_trust` has the rules.
+must trust the file for it; `project.trust` has the rules.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from assay.cli.parsing import CONFIGURATION, EVERYWHERE, Argument
 from assay.cli.verbs import VERBS
 from assay.errors import Fault, UsageError, raise_faults
 from assay.files.json_files import Path, member, show_path
-from assay.registry import is_path, near_miss
-from assay.running.config import KINDS, Config, Kind, read_config
-from assay.running.config_trust import (
+from assay.project.config import KINDS, Config, Kind, read_config
+from assay.project.trust import (
     needs_trust,
     part_faults,
     reason,
     refuse_untrusted,
     scorer_faults,
 )
+from assay.registry import is_path, near_miss
 
 COMMAND_LINE, DEFAULT = "command line", "default"
 _TYPED = ("help", *(argument.long.lstrip("-") for argument in (*EVERYWHERE, *CONFIGURATION)))

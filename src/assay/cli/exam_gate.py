@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from assay.archive.named_baselines import find_named
 from assay.cli import exam as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Command, Options, arg, repeated
@@ -20,6 +19,7 @@ from assay.exams.gate import decide, unchecked
 from assay.exams.held_results import check_baseline, hold_against
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
+from assay.project.baselines import find_named
 from assay.registry import is_path
 from assay.release.baseline import changed
 from assay.views import junit

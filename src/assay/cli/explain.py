@@ -17,10 +17,10 @@ from assay.cli.grade import choice_of
 from assay.cli.hints import command
 from assay.cli.ledger import ledger_options
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
-from assay.files.inputs import StoredInput
 from assay.files.json_files import read_documents
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Grader
+from assay.project.inputs import StoredRuns
 from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import KINDS, read_run
 from assay.registry import near_miss
@@ -90,10 +90,10 @@ def _graded(
 def _meant(options: Options, others: OtherRuns) -> str:
     """The only run whose id ends with the requested name; an error if there is none."""
     if not others:
-        raise NotEnoughEvidence("FIL-005", "there is nothing to explain.", where=options.file)
+        raise NotEnoughEvidence("FIL-005", "there is nothing to explain.", where=options.file.name)
     meant = others.meant(options.run)
-    if meant is None or options.file == "-":
-        raise others.unknown(options.run, options.file)
+    if meant is None or options.file.path == "-":
+        raise others.unknown(options.run, options.file.name)
     return meant
 
 
@@ -127,19 +127,17 @@ def _named_by(options: Options) -> dict[str, str]:
     }
 
 
-def _named_by_settings(stored: StoredInput) -> dict[str, str]:
-    settings = {} if stored.evaluation is None else stored.evaluation.evaluation.settings
-    return {kind: STORED for kind in ("profile", "rubric") if settings.get(kind)}
+def _named_by_settings(stored: StoredRuns) -> dict[str, str]:
+    return {kind: STORED for kind in ("profile", "rubric") if stored.settings.get(kind)}
 
 
 def _as_stored(options: Options) -> bool:
     """Whether to show the stored grades: the command names nothing else to grade by."""
     stored = options.file
-    if not isinstance(stored, StoredInput) or options.judge_card or stored.grades is None:
+    if not isinstance(stored, StoredRuns) or options.judge_card or stored.grades is None:
         return False
-    used = {} if stored.evaluation is None else stored.evaluation.evaluation.settings
     return all(
-        getattr(options, name) in (default, used.get(name) or default)
+        getattr(options, name) in (default, stored.settings.get(name) or default)
         for name, default in (("profile", None), ("rubric", None), ("policy", "workflow"))
     )
 
@@ -147,7 +145,7 @@ def _as_stored(options: Options) -> bool:
 # --- what the ledger has
 
 
-def _stored(options: Options, stored: StoredInput) -> Iterator[tuple[Any, Run | None]]:
+def _stored(options: Options, stored: StoredRuns) -> Iterator[tuple[Any, Run | None]]:
     """The requested stored grades; with `--run`, the run comes with its grade."""
     for result in _grades(stored):
         if options.run is None:
@@ -156,13 +154,13 @@ def _stored(options: Options, stored: StoredInput) -> Iterator[tuple[Any, Run | 
             yield result, None if options.json else _evidence(stored, result["run_id"])
 
 
-def _grades(stored: StoredInput) -> Iterator[dict[str, Any]]:
+def _grades(stored: StoredRuns) -> Iterator[dict[str, Any]]:
     assert stored.grades is not None
     for document in read_documents(stored.grades):
         yield document.tree
 
 
-def _evidence(stored: StoredInput, run_id: str) -> Run | None:
+def _evidence(stored: StoredRuns, run_id: str) -> Run | None:
     """The run of a grade; None if it was made of a scorecard."""
     wanted = {"schema": RUN_SCHEMA, "run_id": run_id}
     found = (
@@ -171,7 +169,8 @@ def _evidence(stored: StoredInput, run_id: str) -> Run | None:
     return next(map(read_run, found), None)
 
 
-def _whole(options: Options, stored: StoredInput) -> int:
+def _whole(options: Options, stored: StoredRuns) -> int:
+    assert stored.evaluation is not None
     evaluation = stored.evaluation.evaluation
     worst: list[WorstSample] = []
     reasons = RunReasons()
@@ -189,7 +188,7 @@ def _whole(options: Options, stored: StoredInput) -> int:
     commands = [
         *(
             (
-                command("explain", stored, "--run", sample.run_id, options=options) + ledger,
+                command("explain", stored.name, "--run", sample.run_id, options=options) + ledger,
                 "why this run got its grade",
             )
             for sample in worst[:1]
@@ -197,7 +196,7 @@ def _whole(options: Options, stored: StoredInput) -> int:
         *(
             [
                 (
-                    command("grade", stored, options=options) + ledger,
+                    command("grade", stored.name, options=options) + ledger,
                     "every run on one line, with why it failed",
                 )
             ]
@@ -221,19 +220,19 @@ def _whole(options: Options, stored: StoredInput) -> int:
     return ExitCode.of(None if totals.ungraded == totals.n else totals.passed == totals.n)
 
 
-def _meant_stored(options: Options, stored: StoredInput) -> str:
+def _meant_stored(options: Options, stored: StoredRuns) -> str:
     """The same among stored runs."""
     if stored.evaluation is None:
-        raise NotEnoughEvidence("FIL-005", "the run has no stored grade.", where=stored)
+        raise NotEnoughEvidence("FIL-005", "the run has no stored grade.", where=stored.name)
     graded = {run.run_id for run in stored.evaluation.evaluation.runs if run.grade is not None}
     others = OtherRuns()
     for document in read_documents(stored) if options.run is not None else ():
         others.add(document.tree)
     meant = None if options.run is None else others.meant(options.run)
     if options.run is not None and meant is None:
-        raise others.unknown(options.run, stored)
+        raise others.unknown(options.run, stored.name)
     if meant not in graded:
-        raise NotEnoughEvidence("FIL-005", "none of its runs was graded.", where=stored)
+        raise NotEnoughEvidence("FIL-005", "none of its runs was graded.", where=stored.name)
     assert meant is not None
     return meant
 

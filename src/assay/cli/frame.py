@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from itertools import chain
@@ -34,11 +34,12 @@ from assay.cli.parsing import (
 from assay.cli.parsing import Options as Options
 from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
+from assay.files.inputs import Source
 from assay.files.own_files import looks_own
 from assay.registry import is_path, near_miss
 
 if TYPE_CHECKING:
-    from assay.running.config import Config
+    from assay.project.config import Config
 
 _LEDGER = (
     "sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else .assay/ledger.db here or in the"
@@ -371,7 +372,7 @@ class Command(NamedTuple):
             _check_number(argument, values.get(argument.dest))
         for dest in ("baselines", "dir"):
             if values.get(dest, "") is None:
-                from assay.cli.ledger import baselines_folder  # only where baselines are read
+                from assay.project.ledger import baselines_folder  # only where baselines are read
 
                 values[dest] = baselines_folder()
         return Options(**values, declared=declared)
@@ -496,10 +497,22 @@ def with_runs(spec: Command, options: Options) -> AbstractContextManager[Options
         return nullcontext(options)
     items = any(argument.items for argument in spec.declared.values())
     if not (options.kind or options.map) and all(map(is_path if items else _is_plain, texts)):
-        return nullcontext(options)
+        return nullcontext(_of_files(options, named))
     from assay.cli.references import resolved
 
     return resolved(options, named, items=items)
+
+
+def _of_files(options: Options, named: Mapping[str, Sequence[str]]) -> Options:
+    """The options with files alone, which need nothing else to be read."""
+    sources = {dest: [Source(text, text) for text in texts] for dest, texts in named.items()}
+    return options.with_values(
+        **{
+            dest: made if isinstance(getattr(options, dest), list) else made[0]
+            for dest, made in sources.items()
+            if made
+        }
+    )
 
 
 def _is_plain(text: str) -> bool:

@@ -17,8 +17,8 @@ from assay.cli.ledger import storing_evaluated
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
+from assay.files.inputs import listed
 from assay.files.own_files import is_batch_output
-from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.release.decision import exit_code
@@ -53,7 +53,7 @@ def run(options: Options) -> int:
             "CLI-001",
             "a decision needs a candidate and --baseline."
             if not named
-            else f"a decision needs a candidate to compare with {', '.join(named)}."
+            else f"a decision needs a candidate to compare with {listed(named)}."
             if options.baseline
             else "a decision needs --baseline.",
             fix=_example(options),
@@ -77,8 +77,9 @@ def decided(options: Options) -> Decided:
     """
     rules, (choice, warned) = rules_of(options), graded_choice(options)
     if (source := options.sources.get("baseline")) and not is_typed(options, "baseline"):
-        opt.note(f"the baseline is {few(options.baseline)}, which {source} names.")
-    if any(map(is_batch_output, [*options.files, *options.baseline])):
+        names_given = few([side.name for side in options.baseline])
+        opt.note(f"the baseline is {names_given}, which {source} names.")
+    if any(is_batch_output(side.path) for side in (*options.files, *options.baseline)):
         from assay.cli.gate_batch import decide_on_batches
         from assay.cli.gate_named import Decided
 
@@ -234,14 +235,16 @@ def _example(options: Options) -> str:
 
         found = next(iter(names(options.baselines)), None) or suggested_baseline(options)
         if found is not None:
-            return f"Run `{command('gate', *options.files, '--baseline', found, options=options)}`."
+            files = [side.name for side in options.files]
+            again = command("gate", *files, "--baseline", found, options=options)
+            return f"Run `{again}`."
         return (
             "Give the results to compare with, a file or an evaluation's name: `--baseline"
             " BASELINE`. The ledger has no other version of this workflow yet."
         )
     if options.baseline:
         named = options.baseline if is_typed(options, "baseline") else ()
-        words = [word for name in named for word in ("--baseline", name)]
+        words = [word for side in named for word in ("--baseline", side.name)]
         return f"Run `{command('gate', 'latest', *words, options=options)}`."
     return "For example: `assay gate candidate.jsonl --baseline baseline.jsonl`."
 
@@ -333,7 +336,8 @@ def _html(options: Options, made: Decided) -> bytes:
             *named.parts(),
         ]
     )
-    heading = f"{few(options.files)} against {few(options.baseline)}"
+    sides = ([side.name for side in sources] for sources in (options.files, options.baseline))
+    heading = " against ".join(map(few, sides))
     return report(title, *parts, heading=heading).encode()
 
 
@@ -341,11 +345,11 @@ def _sarif(options: Options, document: Decision, texts: Texts) -> bytes:
     from assay.cli.gate_sides import sample_places
     from assay.views.sarif_grades import decision, named_samples
 
-    files = [file for file in options.files if is_path(file) and file != "-"]
+    files = [side for side in options.files if side.is_file]
     return decision(
         document,
         places=sample_places(files, named_samples(document)),
-        file=files[0] if files else None,
+        file=files[0].name if files else None,
         texts=texts,
     )
 

@@ -33,11 +33,11 @@ def decide_on_batches(options: Options, rules: ReleaseRules, asked: Asked) -> Ba
     """The decision between two batches."""
     _check(options)
     candidate, baseline = (
-        read_batch_output(path) for path in (options.files[0], options.baseline[0])
+        read_batch_output(side.path) for side in (options.files[0], options.baseline[0])
     )
     fresh = FreshOutputs(
         *(
-            read_batch_output(paths[0]) if paths else None
+            read_batch_output(paths[0].path) if paths else None
             for paths in (options.fresh, options.fresh_baseline)
         )
     )
@@ -59,7 +59,8 @@ def _files(*outputs: BatchOutput | None) -> list[Subject]:
 def _check(options: Options) -> None:
     """Refuse what can't be worked out over batches."""
     sides = (options.files, options.baseline, options.fresh, options.fresh_baseline)
-    if other := [path for paths in sides for path in paths if not is_batch_output(path)]:
+    given_files = (side.name for sources in sides for side in sources)
+    if other := [path for path in given_files if not is_batch_output(path)]:
         if is_path(other[0]) and not os.path.exists(other[0]):
             raise no_such_file(other[0])
         raise UsageError(

@@ -26,6 +26,7 @@ from assay.cli.stream import (
 )
 from assay.cli.totals import GradedPiece, Totals, exit_code, faults_error, pass_bar
 from assay.errors import Fault, NotEnoughEvidence, ShelfError, printable
+from assay.files.inputs import listed
 from assay.pipeline.choice import Choice
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.exporters import FORMATS, format_of
@@ -258,7 +259,7 @@ class Grading:
             raise NotEnoughEvidence(
                 "FIL-005",
                 "there is nothing to grade.",
-                where=", ".join(options.files),
+                where=listed(options.files),
                 fix="An empty input never passes.",
             )
         code = exit_code(totals)
@@ -290,7 +291,8 @@ def _spool(options: Options) -> Any:
     file for a large document.
     """
     if not options.json or (
-        "-" not in options.files and sum(map(file_size, options.files)) < SMALL
+        all(source.path != "-" for source in options.files)
+        and sum(map(file_size, options.files)) < SMALL
     ):
         return io.BytesIO()
     import tempfile
@@ -332,8 +334,9 @@ def _print_totals(totals: Totals, options: Options) -> None:
         why = ("explain", failed.file, "--run", failed.run_id)
         sys.stdout.write(f"{command(*why, options=options, carry=GRADED_BY)}  # why\n")
     passed = totals.graded > 1 and not (totals.fault_count or totals.empty or exit_code(totals))
-    named = all(map(is_one_file, options.files))
-    if passed and named and (step := release_step(options, *options.files, passed=True)):
+    names = [source.name for source in options.files]
+    named = all(map(is_one_file, names))
+    if passed and named and (step := release_step(options, *names, passed=True)):
         sys.stdout.write("{}  # {}\n".format(*step))
 
 

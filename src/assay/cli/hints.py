@@ -35,7 +35,7 @@ def release_step(options: Options, *runs: str, passed: bool) -> tuple[str, str] 
     """The command that comes next on the way to a release, and what it does: compare runs with the
     baseline or, if there is none and they passed, store them as the baseline.
     """
-    from assay.cli.ledger import baselines_folder  # only after a result
+    from assay.project.ledger import baselines_folder  # only after a result
     from assay.release.baseline import names
 
     policy = given(options, "--policy")[1:]

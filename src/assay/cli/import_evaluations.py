@@ -13,11 +13,12 @@ from assay.cli import options as opt
 from assay.cli.grade import graded_choice
 from assay.cli.hints import command
 from assay.cli.imported_inputs import noted
-from assay.cli.ledger import baselines_folder, ledger_options, storing
+from assay.cli.ledger import ledger_options, storing
 from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.inputs import file_digest
 from assay.files.json_files import read_documents
+from assay.project.ledger import baselines_folder
 from assay.views.documents import pretty
 from assay.views.evaluations import evaluation_line
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import judge as common
 from assay.cli import options as opt
 from assay.cli.frame import STORE, Bounds, Command, Options, arg
-from assay.cli.ledger import open_for, storing_result
+from assay.cli.ledger import storing_result
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, UsageError, count, printable
 from assay.files.json_files import read_json
 from assay.judging.calibration import MINIMUM_LABELS
@@ -24,6 +24,7 @@ from assay.judging.labels import (
     own_labels,
     read_labels,
 )
+from assay.project.ledger import open_for
 from assay.registry import near_miss
 
 if TYPE_CHECKING:

@@ -14,10 +14,11 @@ from assay.archive.labels import labels_of_set
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import Command, Options, arg, flag, repeated
-from assay.cli.ledger import ledger_options, open_for
+from assay.cli.ledger import ledger_options
 from assay.errors import UsageError, count, printable
+from assay.project.ledger import open_for
+from assay.project.trust import rules
 from assay.records.label import DRAWS
-from assay.running.config_trust import rules
 from assay.store.ledger import Ledger
 from assay.views.blocks import Section
 from assay.views.labels import LabelResults, results_view, sets_table

@@ -17,8 +17,8 @@ from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag
 from assay.cli.judge_calibrate import read_judgements
 from assay.cli.label import SET, results_named
-from assay.cli.ledger import open_for
 from assay.errors import AssayError, NotEnoughEvidence, UsageError, count, printable
+from assay.project.ledger import open_for
 from assay.records.label import Rater
 from assay.store.ledger import Ledger
 from assay.views.labels import LabelResults

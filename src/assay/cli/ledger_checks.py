@@ -14,11 +14,11 @@ from assay.archive.own_profiles import shelf_with_own
 from assay.archive.replay import Replayed, replay
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, repeated
-from assay.cli.ledger import open_for
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageError, count, printable
 from assay.library.shelf import Shelf
+from assay.project.ledger import open_for
 from assay.records.exam import EXAM_GATE
 from assay.records.tool_gate import SCHEMA_GATE
 from assay.services.replay import replay_decision

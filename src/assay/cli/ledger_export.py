@@ -12,10 +12,10 @@ from urllib.parse import unquote
 from assay.archive.ledger_export import FORGOTTEN, export_ledger
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
-from assay.cli.ledger import open_for
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, NotEnoughEvidence, count, printable
 from assay.library.shelf import Shelf
+from assay.project.ledger import open_for
 
 SHOWN = 5
 MISSING = "missing from the ledger, which counted them; run `assay ledger verify`"

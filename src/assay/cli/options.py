@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from assay.cli.parsing import Options
+    from assay.files.inputs import Source
     from assay.library.shelf import Shelf
 
 
@@ -79,7 +80,7 @@ def unless_configured(options: Options, verb: str, option: str, text: str) -> st
     return "" if option in names else f" {text}"
 
 
-def outputs(options: Options, *inputs: str | None) -> list[str]:
+def outputs(options: Options, *inputs: str | Source | None) -> list[str]:
     """The output files, each with an extension that this verb writes. None is a file that the
     command reads: `inputs`, besides its `files`.
     """
@@ -87,7 +88,8 @@ def outputs(options: Options, *inputs: str | None) -> list[str]:
         return []
     seen: set[str] = set()
     read = (*getattr(options, "files", ()), *inputs)
-    taken = {os.path.realpath(path) for path in read if path and path != "-"}
+    names = (each if isinstance(each, str) else each.name for each in read if each)
+    taken = {os.path.realpath(name) for name in names if name and name != "-"}
     for path in options.output:
         if os.path.realpath(path) in taken:
             raise UsageError(

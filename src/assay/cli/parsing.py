@@ -15,14 +15,14 @@ from assay.registry import near_miss
 
 if TYPE_CHECKING:
     from assay.archive.evaluation_choice import ToolProfile
-    from assay.files.inputs import StoredInput
-    from assay.running.config import Config
+    from assay.project.config import Config
+    from assay.project.inputs import StoredRuns
 
 
 class Resolved(NamedTuple):
     """What the names of runs on a command line stand for, and what follows from that."""
 
-    stored: Sequence[StoredInput] = ()
+    stored: Sequence[StoredRuns] = ()
     """What the ledger has under the names."""
     made: ToolProfile | None = None
     """The profile that was made from another tool's metrics, if that grades the runs."""
@@ -119,7 +119,9 @@ class Argument(NamedTuple):
     """
     within: Bounds | None = None
     runs: bool = False
-    """Whether it names runs: files, or what the ledger has under a name. See `references`."""
+    """Whether it names runs: files, or what the ledger has under a name. Its values are `Source`s
+    for the work of the command: see `references`.
+    """
     items: bool = False
     """Whether its files may also be of a form that the command reads itself: they are imported only
     where `--from` or `--map` asks for that.

@@ -24,10 +24,8 @@ def warn_of_regrading(options: Options, choice: Choice) -> list[str]:
     try:
         grader = choice.grader()
         notes = (
-            regraded_in(
-                str(stored_input), stored_input.graded, stream_documents(stored_input), grader, word
-            )
-            for stored_input in graded
+            regraded_in(source.name, source.graded, stream_documents(source), grader, word)
+            for source in graded
         )
         sentences = list(filter(None, notes))
     except AssayError:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from assay.api.configured import settings_of
 from assay.archive.release_settings import ReleaseSettings
 from assay.cli import options as opt
 from assay.cli.configured import COMMAND_LINE
 from assay.cli.parsing import Options
 from assay.cli.run_profile import configured_profile
 from assay.files.yaml_files import is_yaml_name
+from assay.project.settings import settings_of
 from assay.release.policy import Bars, make_release_rules
 from assay.running.post_run import scorer_additions
 

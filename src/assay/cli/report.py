@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from assay.archive.store import Result
+    from assay.files.inputs import Source
     from assay.pipeline.choice import Choice
     from assay.pipeline.grading import Grader
     from assay.records.grade import Grade
     from assay.records.summary import SummaryBlock
 
 
-def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:
+def grades(
+    files: Sequence[Source], grader: Grader, *, result: Result | None = None
+) -> Iterator[Grade]:
     """Grade every document of the files; the first fault or empty file ends it. A run id may appear
     only once. A result that is stored records its inputs.
     """
@@ -52,7 +55,7 @@ def grades(files: list[str], grader: Grader, *, result: Result | None = None) ->
             raise NotEnoughEvidence(
                 "FIL-005",
                 "the file is empty.",
-                where=file,
+                where=file.name,
                 fix="Leave it out if nothing belongs in it.",
             )
 
@@ -116,7 +119,7 @@ def _rank_lines(places: Sequence[Place]) -> Iterator[str]:
 
 def _summary(options: Options) -> int:
     opt.outputs(options)
-    if any(map(is_batch_output, options.files)):
+    if any(is_batch_output(source.path) for source in options.files):
         return _summed_in_engine(options)
     refuse_batch_options(options)
     with storing_result(options, "report summary") as result:
@@ -146,7 +149,7 @@ def _summed_in_engine(options: Options) -> int:
         raise UsageError("BAT-061", "a summary takes one output of `assay batch`.")
     if asks_to_store(options):
         raise UsageError("BAT-061", "--store can't be used on a batch.", fix="Omit --store.")
-    output = read_batch_output(options.files[0])
+    output = read_batch_output(options.files[0].path)
     plan = graded_by(options, output, policy="policy").plan
     with reading_engine(options) as engine:
         return _give_summary(options, summarise_batch(engine, output, plan, slices=options.slice))

@@ -34,6 +34,7 @@ from assay.cli.run_settings import (
 from assay.cli.totals import pass_bar
 from assay.errors import count
 from assay.files.atomic import atomic_write, make_folder
+from assay.files.inputs import Source
 from assay.views.exporters import FORMATS
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def run(options: Options) -> int:
     judge = _prepared(options, workflow, planned, work, spec, all_scorers(workflow, scorers))
     check_endpoints(workflow, None if judge is None else judge.spec)
     evidence = os.path.join(folder, "runs.jsonl")
-    options = options.with_values(files=[evidence], output=sinks)
+    options = options.with_values(files=[Source(evidence, evidence)], output=sinks)
     doing = RunWork(options, workflow, dataset, settings, work, judge, scorers, planned.criteria)
     builder = EvaluationBuilder(
         name=settings.name,

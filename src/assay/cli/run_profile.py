@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from assay.cli import options as opt
 from assay.cli.parsing import Options
+from assay.project.config import Config
+from assay.project.trust import rules
 from assay.running.compatibility import PreparedSample
-from assay.running.config import Config
-from assay.running.config_trust import rules
 from assay.running.post_run import additions_of, required_profile, write_profile
 from assay.running.scorers import PlacedScorer, placed_scorers
 from assay.running.workflow import LoadedWorkflow

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from assay.archive.evaluations import stored_items
 from assay.cli import options as opt
-from assay.cli.ledger_names import LedgerNames
 from assay.cli.parsing import Options
+from assay.cli.references import ledger_names
 from assay.errors import InputError, UsageError, count, few
 from assay.files.inputs import open_input
 from assay.files.json_files import Document, limited, read_documents, read_json
@@ -128,7 +128,7 @@ def _failed_in(options: Options, dataset: LoadedDataset, known: Sequence[str]) -
     if is_path(named):
         failed = _failed(_graded_in(named), dataset, named)
     else:
-        with LedgerNames(options) as names:
+        with ledger_names(options) as names:
             stored = names.get(named).evaluation
             if stored is None:
                 raise UsageError(

@@ -299,7 +299,7 @@ def show_evaluation(
         again = f"`{resume_command(options, folder)}` asks for them again and repeats nothing else."
         notes = [f"{sentence} {again}" for sentence in doing.judging.sentences]
     more = ledger_options(options) if stored else ""
-    runs, carry = (evaluation.name, ()) if stored else (options.files[0], GRADED_BY)
+    runs, carry = (evaluation.name, ()) if stored else (options.files[0].name, GRADED_BY)
     commands = [
         (
             command("explain", runs, "--run", graded_run.run_id, options=options, carry=GRADED_BY)

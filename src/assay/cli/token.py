@@ -10,8 +10,8 @@ from typing import Any
 from assay.canon import time_text
 from assay.cli import options as opt
 from assay.cli.frame import Bounds, Command, Options, arg, repeated
-from assay.cli.ledger import open_for
 from assay.errors import UsageError, count, printable
+from assay.project.ledger import open_for
 from assay.store.access import Token, check_scopes, create_token, list_tokens, revoke_token
 from assay.store.databases import Database
 

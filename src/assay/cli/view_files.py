@@ -18,13 +18,15 @@ from assay.archive.evaluations import default_name
 from assay.archive.store import Store
 from assay.cli.grade import choice_of
 from assay.cli.import_evaluations import evaluate_file
-from assay.cli.imported_inputs import is_importable, left_out
+from assay.cli.imported_inputs import left_out
 from assay.cli.importing import read_files
 from assay.cli.parsing import Options
+from assay.cli.references import reading_of
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, read_documents
 from assay.pipeline.given_grades import grades_of
 from assay.pipeline.grading import Graded
+from assay.project.imports import is_importable
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.grade import is_graded
 from assay.records.reading import read_run
@@ -53,7 +55,7 @@ def evaluate_viewed(options: Options, folder: str, url: str) -> ViewedFile:
         open_ledger(url) as ledger,
     ):
         store = Store(ledger, options.project, drafts, lambda _: None)
-        if is_importable(options.target, options):
+        if is_importable(options.target, reading_of(options)):
             viewed = _imported(options, store, waiting)
         else:
             viewed = _own(options, store, waiting)

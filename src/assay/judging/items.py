@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from assay.canon import digest
 from assay.errors import Fault, InputError, count
+from assay.files.inputs import Source
 from assay.files.json_files import Document
 from assay.judging.lines import check_unique, read_lines
 from assay.judging.questions import Example
@@ -95,7 +96,7 @@ class ExampleLine(_Line, frozen=True, kw_only=True):
 
 
 def read_items(
-    paths: Iterable[str], *, output: str | None = None, with_reference: bool = False
+    paths: Iterable[str | Source], *, output: str | None = None, with_reference: bool = False
 ) -> list[JudgedItem]:
     """The items of .jsonl files: `assay.run/1`, or `{"id", "input", "output", "reference",
     "group"}`.

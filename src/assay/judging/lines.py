@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from assay.errors import Fault, InputError
+from assay.files.inputs import Source
 from assay.files.json_files import Document, Unread, stream_documents
 from assay.records.grade import is_graded
 
@@ -13,22 +14,24 @@ T = TypeVar("T")
 MAX_FAULTS = 20
 
 
-def read_lines(paths: Iterable[str], take: Callable[[Document], T], *, absent: str) -> list[T]:
+def read_lines(
+    paths: Iterable[str | Source], take: Callable[[Document], T], *, absent: str
+) -> list[T]:
     """What `take` makes of each line of files; `absent` is the error if they have no lines."""
     made = take_all((line for path in paths for line in _ungraded(path)), take)
     if not made:
-        raise InputError("FIL-005", absent, where=", ".join(paths))
+        raise InputError("FIL-005", absent, where=", ".join(map(str, paths)))
     return made
 
 
-def _ungraded(path: str) -> Iterator[Document | Unread]:
+def _ungraded(path: str | Source) -> Iterator[Document | Unread]:
     """The documents of a file. Grades are refused at once: no judge reads them."""
     for document in stream_documents(path):
         if isinstance(document, Document) and is_graded(document.tree):
             raise InputError(
                 "JDG-005",
                 "contains grades, which don't include the texts to judge.",
-                where=path,
+                where=str(path),
                 fix="Pass the runs that were graded; `assay run` leaves them in runs.jsonl of its"
                 " work folder.",
             )

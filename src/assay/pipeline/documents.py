@@ -58,7 +58,7 @@ DOCUMENTS: dict[str, DocumentKind] = {
         "`assay grade` reads it, for teams that score with their own scripts.",
     ),
     "config": DocumentKind(
-        "assay.running.config:ConfigFile",
+        "assay.project.config:ConfigFile",
         "The configuration of a project, `assay.yaml`.",
         "`assay init` writes one; every command takes its defaults from it.",
     ),

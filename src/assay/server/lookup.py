@@ -10,8 +10,8 @@ from msgspec import Raw
 
 from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_evaluation
 from assay.archive.grades import newest_own, own_run
-from assay.archive.named_baselines import as_stored
 from assay.errors import NotEnoughEvidence
+from assay.project.baselines import as_stored
 from assay.release.baseline import StoredBaseline
 from assay.server.problems import Problem
 from assay.server.state import Services

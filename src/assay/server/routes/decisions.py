@@ -38,6 +38,7 @@ from assay.errors import NotEnoughEvidence
 from assay.files.json_files import Document
 from assay.pipeline.grading import Grader
 from assay.pipeline.sides import severe_of
+from assay.project.rules import GradedSide, RulesRequest, graded_side, rules_for
 from assay.records.decision import Decision
 from assay.records.evaluation import VersionedName
 from assay.release.baseline import age_warning, check_name, moment_of
@@ -53,7 +54,6 @@ from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
 from assay.server.state import check_name as on_shelf
 from assay.services.compare import Asked, FreshRuns, Origin, compare, kept_baseline
-from assay.services.rules import GradedSide, RulesRequest, graded_side, rules_for
 from assay.services.stored_compare import ReleaseSide, origin_of
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS

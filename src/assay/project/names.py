@@ -17,14 +17,13 @@ from assay.archive.evaluations import (
     find_evaluation,
     list_evaluations,
 )
-from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, NotEnoughEvidence, UsageError
+from assay.project.ledger import open_for, url_of
 from assay.registry import is_relative, near_miss
 from assay.release.baseline import no_baseline
 
 if TYPE_CHECKING:
-    from assay.cli.parsing import Options
-    from assay.running.config import Config
+    from assay.project.config import Config
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
@@ -39,12 +38,17 @@ class Named(NamedTuple):
 
 
 class LedgerNames:
-    """The names of the ledger that the options choose, while it is open for reading."""
+    """The names of a ledger, while it is open for reading. `baselines` is the folder of those that
+    a name could also mean.
+    """
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._url = getattr(options, "db", None) or getattr(options, "store", None) or ""
-        self._project = options.project
+    def __init__(
+        self, url: str, project: str, *, config: Config | None = None, baselines: str = ""
+    ) -> None:
+        self._url = url
+        self._project = project
+        self._config = config
+        self._baselines = baselines
 
     @cached_property
     def ledger(self) -> Ledger | None:
@@ -94,7 +98,7 @@ class LedgerNames:
         """The newest evaluation, or one before it; of the workflow that assay.yaml names, if it
         names one.
         """
-        workflow = _workflow(self._options.config)
+        workflow = _workflow(self._config)
         if workflow is not None:
             same = ledger.count("evaluation", {"workflow": workflow}, project=self._project)
             names = evaluation_names(ledger, project=self._project)
@@ -128,7 +132,7 @@ class LedgerNames:
                 fix="`assay run` and `assay import` store one each time.",
             )
         if baselines is not None:
-            known, folder = [*baselines, *names], baselines_of(self._options)
+            known, folder = [*baselines, *names], self._baselines
             return no_baseline(
                 text,
                 known,
@@ -157,12 +161,6 @@ class LedgerNames:
                 fix=f"`assay run` and `assay import` make one. {_as_file(text)}",
             )
         return self._absent
-
-
-def baselines_of(options: Options) -> str:
-    """The folder of stored baselines; `assay baseline` calls the option `--dir`."""
-    folder: str = options.baselines if "baselines" in options else options.dir
-    return folder
 
 
 def _workflow(config: Config | None) -> str | None:

@@ -13,9 +13,8 @@ from assay.errors import Fault, UsageError
 from assay.files.json_files import Path
 from assay.files.upwards import CONFIG_FILE, find_config
 from assay.files.yaml_files import is_yaml_name
-from assay.registry import is_path
-from assay.running.config import Config, ReleaseBars, RunLimits, read_config
-from assay.running.config_trust import (
+from assay.project.config import Config, ReleaseBars, RunLimits, read_config
+from assay.project.trust import (
     needs_trust,
     part_faults,
     reason,
@@ -23,6 +22,7 @@ from assay.running.config_trust import (
     rules,
     scorer_faults,
 )
+from assay.registry import is_path
 from assay.running.scorers import PlacedScorer, placed_scorers
 
 
