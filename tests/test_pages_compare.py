@@ -19,13 +19,13 @@ from urllib.parse import quote
 import pytest
 
 from assay.archive.evaluation_choice import OWN, EvaluationChoice
-from assay.archive.release_settings import ReleaseSettings
 from assay.canon import canonical
 from assay.cli.frame import load_command
 from assay.cli.release_settings import release_settings
 from assay.errors import AssayError
 from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
+from assay.project.release import ReleaseSettings
 from assay.project.rules import RulesRequest, graded_side, rules_for
 from assay.server.graded_by import with_additions
 from assay.server.pages import compare, compare_decision

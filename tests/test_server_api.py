@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from assay.archive.release_settings import ReleaseSettings
 from assay.cli.ledger_checks import replayable
 from assay.cli.main import run as command
 from assay.library.shelf import Shelf
+from assay.project.release import ReleaseSettings
 from assay.release.policy import Bars
 from assay.server import posted_runs
 from assay.store.ledger import open_ledger

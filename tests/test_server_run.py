@@ -15,8 +15,8 @@ import jsonschema_rs
 import pytest
 
 import assay.views.event_schema as published
-from assay.archive.release_settings import ReleaseSettings
 from assay.cli.main import run as command
+from assay.project.release import ReleaseSettings
 from assay.running.catalogue import Ambiguous, Offered
 from assay.server import child as workflow_process
 from assay.store import executions as stored

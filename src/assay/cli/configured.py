@@ -18,6 +18,7 @@ from assay.cli.verbs import VERBS
 from assay.errors import Fault, UsageError, raise_faults
 from assay.files.json_files import Path, member, show_path
 from assay.project.config import KINDS, Config, Kind, read_config
+from assay.project.settings import ledger_faults, ledger_url, placed_url
 from assay.project.trust import (
     needs_trust,
     part_faults,
@@ -115,7 +116,7 @@ def _untrusted(
         faults += scorer_faults(config)
     unasked = "no_store" in values and not values["no_store"] and values.get("store") is None
     if (unasked and not values.get("db")) or _stores_by_file(values, config):
-        faults += _ledger_faults(config)
+        faults += ledger_faults(config)
     return faults
 
 
@@ -293,34 +294,10 @@ def _one(action: argparse.Action, argument: Argument, value: Any, config: Config
     if argument.key in KINDS and key[0] != "commands":
         return text  # resolved already
     if argument.kind == "ledger":
-        return _sqlite(text, config)
+        return placed_url(text, config)
     if text != "-" and (argument.kind == "path" or (argument.kind == "name" and is_path(text))):
         return config.resolve(text)
     return text
-
-
-def ledger_url(config: Config) -> str | None:
-    """The ledger that a configuration names."""
-    url = config.spec.ledger.url
-    if url is None:
-        return None
-    refuse_untrusted(config, _ledger_faults(config))
-    return _sqlite(url, config)
-
-
-def _ledger_faults(config: Config) -> list[Fault]:
-    """Why the ledger of a file needs trust, unless the environment names another."""
-    url = config.spec.ledger.url
-    if not url or os.environ.get("ASSAY_DB"):
-        return []
-    why = reason(config, "ledger", _sqlite(url, config))
-    return [needs_trust(config, ("ledger", "url"), why)] if why else []
-
-
-def _sqlite(url: str, config: Config) -> str:
-    """The URL of a ledger; the file of SQLite goes from the configuration's folder."""
-    scheme, separator, file = url.partition(":///")
-    return f"{scheme}:///{config.resolve(file)}" if separator and scheme == "sqlite" else url
 
 
 def _refuse_to_guess(values: Mapping[str, Any], config: Config) -> None:

@@ -92,9 +92,9 @@ def asked_profile(options: Options, profile: str | None) -> str | None:
         or not (config.spec.scorers or config.spec.gates)
     ):
         return profile
-    from assay.cli.run_profile import configured_profile  # only where scorers are declared
+    from assay.project.settings import required_by  # only where scorers are declared
 
-    return configured_profile(options, config, profile)
+    return required_by(config, profile, opt.shelf_of(options), scratch=options.scratch)
 
 
 def run(options: Options) -> int:

@@ -74,7 +74,7 @@ def _unasked(options: Options, config: Config | None) -> Iterator[Store | None]:
     """
     url: str = getattr(options, "db", "")
     if not url and config is not None and not os.environ.get("ASSAY_DB"):
-        from assay.cli.configured import ledger_url
+        from assay.project.settings import ledger_url
 
         url = ledger_url(config) or ""
     with ExitStack() as stack:

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from assay.cli.configured import ledger_url
 from assay.cli.frame import Options, load_command, with_runs
 from assay.cli.mcp_bounds import TEXT
 from assay.errors import InputError, UsageError
+from assay.project.settings import ledger_url
 from assay.registry import is_path
 
 

@@ -56,9 +56,10 @@ def run(options: Options) -> int:
     from assay.archive.evaluation_builder import EvaluationBuilder
     from assay.archive.evaluations import check_name
     from assay.cli.preflight import check_endpoints
-    from assay.cli.run_profile import configured_scorers, extend_profile, graded_by
+    from assay.cli.run_profile import extend_profile, graded_by
     from assay.cli.run_samples import choose
     from assay.cli.run_work import JudgedLines, RunWork
+    from assay.project.settings import scorers_of
     from assay.records.evaluation import VersionedName
     from assay.running.adapters.loading import exits_as_errors
     from assay.running.columns import column_uses, columns_text
@@ -85,7 +86,7 @@ def run(options: Options) -> int:
     begun = any(os.path.exists(place) for place in (path, os.path.join(folder, JOURNAL)))
     if begun and not options.resume:
         raise already_begun(options, folder)
-    scorers = configured_scorers(options)
+    scorers = [] if options.config is None else scorers_of(options.config)
     own = extend_profile(planned.profile, workflow, samples, folder, scorers)
     if own is not None:
         options = graded_by(options, own.path, workflow)

@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import msgspec
 
-from assay.archive.release_settings import ReleaseSettings
 from assay.errors import UsageError
+from assay.project.release import ReleaseSettings
 from assay.sandbox.safe_path import end_safe_path
 
 VARIABLE = "ASSAY_SERVER_SETTINGS"
