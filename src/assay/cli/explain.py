@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from assay.archive.evaluation_choice import CHOSEN
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.configured import COMMAND_LINE, DEFAULT
@@ -138,7 +139,7 @@ def _as_stored(options: Options) -> bool:
         return False
     return all(
         getattr(options, name) in (default, stored.settings.get(name) or default)
-        for name, default in (("profile", None), ("rubric", None), ("policy", "workflow"))
+        for name, default in CHOSEN
     )
 
 

@@ -34,7 +34,6 @@ from assay.cli.parsing import (
 from assay.cli.parsing import Options as Options
 from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
-from assay.files.inputs import Source
 from assay.files.own_files import looks_own
 from assay.registry import is_path, near_miss
 
@@ -505,6 +504,8 @@ def with_runs(spec: Command, options: Options) -> AbstractContextManager[Options
 
 def _of_files(options: Options, named: Mapping[str, Sequence[str]]) -> Options:
     """The options with files alone, which need nothing else to be read."""
+    from assay.files.inputs import Source  # only where runs are read: the help needs no records
+
     sources = {dest: [Source(text, text) for text in texts] for dest, texts in named.items()}
     return options.with_values(
         **{

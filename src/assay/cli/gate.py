@@ -19,6 +19,7 @@ from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
 from assay.files.inputs import listed
 from assay.files.own_files import is_batch_output
+from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.release.decision import exit_code
@@ -345,7 +346,7 @@ def _sarif(options: Options, document: Decision, texts: Texts) -> bytes:
     from assay.cli.gate_sides import sample_places
     from assay.views.sarif_grades import decision, named_samples
 
-    files = [side for side in options.files if side.is_file]
+    files = [side for side in options.files if is_path(side.name) and side.path != "-"]
     return decision(
         document,
         places=sample_places(files, named_samples(document)),

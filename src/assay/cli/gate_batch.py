@@ -59,8 +59,8 @@ def _files(*outputs: BatchOutput | None) -> list[Subject]:
 def _check(options: Options) -> None:
     """Refuse what can't be worked out over batches."""
     sides = (options.files, options.baseline, options.fresh, options.fresh_baseline)
-    given_files = (side.name for sources in sides for side in sources)
-    if other := [path for path in given_files if not is_batch_output(path)]:
+    inputs = (side for sources in sides for side in sources)
+    if other := [side.name for side in inputs if not is_batch_output(side.path)]:
         if is_path(other[0]) and not os.path.exists(other[0]):
             raise no_such_file(other[0])
         raise UsageError(
