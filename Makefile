@@ -59,6 +59,7 @@ lint: $(VENV)/.dev
 	@$(BIN)/lint-imports
 	@$(BIN)/codespell docs src mkdocs.yml *.md
 	@$(BIN)/python ci/sizes.py
+	@$(BIN)/python ci/executed.py
 
 types: $(VENV)/.dev
 	@$(BIN)/mypy --num-workers auto || { [ $$? -eq 2 ] && echo "mypy's workers did not start in time; checking again in one process" && $(BIN)/mypy; }
@@ -87,15 +88,15 @@ test-peers: $(VENV)/.dev $(PEERS)/.installed
 
 campaign: $(VENV)/.dev
 	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto -m campaign
-	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -lE '^from (hypothesis|examples import .*(CAMPAIGN|repeats|share)|postgres import .*on_sqlite|peer_files import)' tests/test_*.py)
-	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/test_browser.py tests/test_browser_pages.py tests/test_browser_pages_more.py tests/test_browser_label.py tests/campaign_jobs.py tests/campaign_pages.py
-	@$(BIN)/python -m pytest tests/campaign_judge_model.py
-	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/campaign_spark.py tests/campaign_spark_engine.py tests/campaign_spark_equality.py
-	@$(BIN)/python tests/campaign_calibration.py
-	@$(BIN)/python tests/campaign_statistics.py
-	@$(BIN)/python tests/campaign_release.py
-	@$(BIN)/python tests/campaign_kills.py --kills 200
-	@ASSAY_API_EXAMPLES=25 $(BIN)/python -m pytest tests/test_server_bad_input.py -k schemathesis
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest -n auto $$(grep -rlE --include='test_*.py' '^from (hypothesis|examples import .*(CAMPAIGN|repeats|share)|postgres import .*on_sqlite|peer_files import)' tests)
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/server/test_browser.py tests/server/test_browser_pages.py tests/server/test_browser_pages_more.py tests/server/test_browser_label.py tests/campaign/campaign_jobs.py tests/campaign/campaign_pages.py
+	@$(BIN)/python -m pytest tests/campaign/campaign_judge_model.py
+	@HYPOTHESIS_PROFILE=campaign $(BIN)/python -m pytest tests/campaign/campaign_spark.py tests/campaign/campaign_spark_engine.py tests/campaign/campaign_spark_equality.py
+	@$(BIN)/python tests/campaign/campaign_calibration.py
+	@$(BIN)/python tests/campaign/campaign_statistics.py
+	@$(BIN)/python tests/campaign/campaign_release.py
+	@$(BIN)/python tests/campaign/campaign_kills.py --kills 200
+	@ASSAY_API_EXAMPLES=25 $(BIN)/python -m pytest tests/server/test_server_bad_input.py -k schemathesis
 
 bench: $(VENV)/.dev
 	@$(BIN)/python bench/run.py

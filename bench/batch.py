@@ -203,7 +203,7 @@ def differences(source: str, made: str, library: str, part: int, parts: int) -> 
     """How many of the runs of one part were compared with the Python engine, and how many differ in
     any column.
     """
-    from assay.batch.replay import RowScore, RowVerdict, RunRows, replay_run
+    from assay.families.batch.replay import RowScore, RowVerdict, RunRows, replay_run
     from assay.grading.policy import make_rules
     from assay.library.shelf import Shelf
     from assay.scoring.profile import make_plan

@@ -26,13 +26,13 @@ from typing import Any, NamedTuple
 
 from batch import apart, connected
 
-from assay.batch.duckdb_engine import DuckDBEngine
-from assay.batch.engine import BatchEngine
-from assay.batch.layout import RowLayout, find_layout
-from assay.batch.plan import make_batch_plan
-from assay.batch.quoting import in_dialect
-from assay.batch.relational import batch_queries
-from assay.batch.replay import replay_rows
+from assay.families.batch.duckdb_engine import DuckDBEngine
+from assay.families.batch.engine import BatchEngine
+from assay.families.batch.layout import RowLayout, find_layout
+from assay.families.batch.plan import make_batch_plan
+from assay.families.batch.quoting import in_dialect
+from assay.families.batch.relational import batch_queries
+from assay.families.batch.replay import replay_rows
 from assay.files.json_files import Document
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
@@ -241,8 +241,8 @@ def main() -> bool:
         )
         apart(make, options.rows, source)
         if options.engine == "spark":
-            from assay.batch.spark_engine import SparkEngine
-            from assay.batch.spark_session import SparkSource
+            from assay.families.batch.spark_engine import SparkEngine
+            from assay.families.batch.spark_session import SparkSource
 
             engine: BatchEngine = SparkEngine(SparkSource())
         else:

@@ -40,7 +40,7 @@ class Cost(NamedTuple):
 
 def spark_session(cores: int) -> Any:
     """A session on this machine, made as a batch makes one."""
-    from assay.batch.spark_session import SparkSource, open_session
+    from assay.families.batch.spark_session import SparkSource, open_session
 
     return open_session(SparkSource(master=f"local[{cores}]", memory_mib=SPARK_MIB))[0]
 

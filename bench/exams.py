@@ -20,9 +20,9 @@ from unicodedata import normalize
 import jsonschema_rs
 import timing
 
-from assay.exams.answers import Answer
-from assay.exams.exam import Exam, make_exam
-from assay.exams.marking import Marking, grade_exam
+from assay.families.exams.answers import Answer
+from assay.families.exams.exam import Exam, make_exam
+from assay.families.exams.marking import Marking, grade_exam
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 

@@ -1,5 +1,5 @@
 """Result files of other tools with as many items as one likes: those of the recorded outputs in
-tests/fixtures/peers, repeated under other ids.
+tests/importers/fixtures, repeated under other ids.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from multiprocessing import Process
 from pathlib import Path
 from typing import Any
 
-PEERS = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "peers"
+PEERS = Path(__file__).resolve().parent.parent / "tests" / "importers" / "fixtures"
 
 Items = Iterator[dict[str, Any]]
 

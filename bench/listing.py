@@ -21,7 +21,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from assay.store.ledger import open_ledger
 from postgres import new_database

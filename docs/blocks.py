@@ -4,7 +4,7 @@
     python docs/blocks.py docs/how-to/run.md   # these pages
 
 A page runs from top to bottom in an empty folder, as a reader would follow it. `cd`, exported
-variables and Python names last until the end of the page. `tests/test_blocks.py` does the same and
+variables and Python names last until the end of the page. `tests/docs/test_blocks.py` does the same and
 fails where a page shows something else than what is printed today.
 
 How to write a page:

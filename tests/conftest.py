@@ -15,13 +15,12 @@ import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
+from checkout import SHARED
 from commands import ASSAY, Result, in_folder, run_process
 from once import once, share
 
-ROOT = Path(__file__).resolve().parent.parent
-SHARED = ROOT.parent / "shared"
 LONGEST_NAME = 60
-collect_ignore = ["servers"]  # programs that tests start, some of them broken on purpose
+collect_ignore = ["support/servers"]  # programs that tests start, some of them broken on purpose
 
 settings.register_profile("suite", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile("campaign", deadline=None, max_examples=5000)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from assay.errors.codes import CODES, SYSTEMS
+from assay.errors.codes import CODES as CODES
+from assay.errors.codes import SYSTEMS
 from generators.markdown import code, page, table
 
 

@@ -11,9 +11,9 @@ import assay
 from assay.canon import digest
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
 from assay.records.contract import encode
 from assay.records.evidence import Run
+from assay.services.grading import Grader
 
 BUNDLED = Path(assay.__file__).parent / "cli" / "examples"
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.families.tools.legibility_score import rule_cost
+from assay.families.tools.validation import ALL_RULES
 from assay.formulas import FORMULAS
 from assay.records.evidence import Run
 from assay.records.typed import convert
@@ -13,8 +15,6 @@ from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES as MEASURE_EXAMPLES
 from assay.scoring.metrics.measure import fields_text
-from assay.tools.legibility_score import rule_cost
-from assay.tools.validation import ALL_RULES
 from generators.markdown import code, compact, page, table
 
 

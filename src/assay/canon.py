@@ -222,3 +222,8 @@ def time_of(text: object, zone: tzinfo | None = None) -> datetime | None:
         return moment.replace(tzinfo=moment.tzinfo or zone).astimezone(UTC)
     except (ValueError, OverflowError):  # the first or last day of the calendar, in another zone
         return None
+
+
+def pretty(document: Any) -> bytes:
+    """JSON for people: two spaces, one final newline."""
+    return msgspec.json.format(encode(document), indent=2) + b"\n"

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from assay.files.json_files import Document
-    from assay.pipeline.grading import Graded, Grader
     from assay.records.evidence import Run
     from assay.records.grade import Grade
     from assay.records.scorecard import Scorecard
+    from assay.services.grading import Graded, Grader
 
 SHOWN = 20
 """Failed runs that the terminal lists."""
@@ -104,9 +104,9 @@ class Assay:
         run's `workflow.family` selects one. The scorers and gates of `assay.yaml` are always
         required. Malformed evidence raises `assay.AssayError`.
         """
-        from assay.pipeline.grading import Graded
         from assay.records.evidence import Run
         from assay.records.scorecard import Scorecard
+        from assay.services.grading import Graded
 
         grader = self._grader(profile, policy)
         if isinstance(evidence, Run):
@@ -169,7 +169,7 @@ class Assay:
             "gradingSystem": grade.grading_system,
         }
         if self._whole:
-            from assay.views.documents import encode
+            from assay.canon import encode
 
             kept["result"] = encode(graded.payload()).decode()
         self._graded.append(kept)
@@ -178,9 +178,9 @@ class Assay:
 
 def _document(evidence: Any) -> Document:
     """A mapping as a document; a value that JSON can't express is refused."""
+    from assay.canon import encode
     from assay.errors import EvidenceError
     from assay.files.json_files import Document
-    from assay.views.documents import encode
 
     try:
         encode(evidence)

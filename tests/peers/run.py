@@ -3,7 +3,7 @@
 Each `tests/peers/TOOL.py` lets a tool write its results (see `making.py`). They must be recognised
 as that tool's, become valid runs, and give the totals that the tool printed. The table goes to
 docs/reference/peers.md. `run.py TOOL...` tries some tools and leaves the table alone;
-`--record` keeps what the tools wrote in tests/fixtures/peers/ for the other tests.
+`--record` keeps what the tools wrote in tests/importers/fixtures/ for the other tests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROOT = HERE.parents[1]
 PYTHON = ROOT / ".venv-peers" / "bin" / "python"
 ASSAY = Path(sys.executable).with_name("assay")
 PAGE = ROOT / "docs" / "reference" / "peers.md"
-RECORDED = ROOT / "tests" / "fixtures" / "peers"
+RECORDED = ROOT / "tests" / "importers" / "fixtures"
 TOOLS = sorted(
     path.stem
     for path in HERE.glob("*.py")

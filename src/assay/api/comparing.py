@@ -15,15 +15,15 @@ from assay.api.results import (
 from assay.api.sources import OTHER_RULES, ReadSource, Source, SourceReader
 from assay.errors import InputError, NotEnoughEvidence, raise_faults
 from assay.files.json_files import Document, Unread
-from assay.pipeline.given_grades import grades_of
-from assay.pipeline.grading import Graded, Grader
-from assay.pipeline.sides import Rereadable, severe_of, side_of
 from assay.release.plan import read_plan
 from assay.release.policy import Bars, make_release_rules
 from assay.release.sides import Side
 from assay.services.compare import Acceptance, Asked, FreshRuns, compare
+from assay.services.given_grades import grades_of
+from assay.services.grading import Graded, Grader
 from assay.services.rehearse import RELEASES, Rehearsing
 from assay.services.rehearse import rehearse as rehearse_sides
+from assay.services.sides import Rereadable, severe_of, side_of
 
 
 def load(

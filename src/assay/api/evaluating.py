@@ -13,12 +13,8 @@ from msgspec import structs
 
 from assay.api.functions import as_workflow, named, plain_name
 from assay.api.results import EvaluationOutcome
-from assay.archive.evaluation_builder import EvaluationBuilder
-from assay.archive.evaluations import default_name
 from assay.errors import InputError, UsageError
 from assay.files.json_files import Document
-from assay.pipeline.choice import Choice
-from assay.pipeline.grading import DEFAULT_POLICY
 from assay.project.settings import configured
 from assay.records.evaluation import VersionedName
 from assay.records.evidence import Workflow
@@ -38,6 +34,10 @@ from assay.running.scorers import PlacedScorer
 from assay.running.workflow import LoadedWorkflow, make_workflow, read_workflow
 from assay.scoring.extension import extended
 from assay.scoring.sources import expected_names
+from assay.services.choice import Choice
+from assay.services.evaluations import default_name
+from assay.services.grading import DEFAULT_POLICY
+from assay.services.storing import EvaluationBuilder
 
 NOT_INPUTS = frozenset(
     ["id", "sample_id", "group", "tags", "split", "metadata", "inputs", "assert", "assertions"]

@@ -14,11 +14,11 @@ from assay.files.yaml_files import is_yaml_name
 from assay.grading.explain import Explanation
 from assay.grading.explain import explain as _explain
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import DEFAULT_POLICY, Grader
 from assay.records.evidence import Run
 from assay.records.grade import Grade
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
+from assay.services.grading import DEFAULT_POLICY, Grader
 
 R = TypeVar("R")
 _encode = Encoder(decimal_format="number").encode

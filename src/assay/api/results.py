@@ -5,25 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from assay.canon import canonical
+from assay.canon import canonical, pretty
 from assay.files.json_files import Document, parse_json
-from assay.pipeline.grading import Graded
-from assay.project.rules import GradedSide
 from assay.scoring.profile import Profile
 from assay.services.compare import Origin
-from assay.views.documents import pretty
+from assay.services.grading import Graded
+from assay.services.rules import GradedSide
 from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.text import text_view
 from assay.views.worst_samples import WorstSample, keep_worst
 
 if TYPE_CHECKING:
-    from assay.archive.evaluation_choice import ToolProfile
-    from assay.pipeline.choice import Choice
     from assay.records.decision import Decision
     from assay.records.evaluation import Evaluation
     from assay.records.grade import Payload
     from assay.records.rehearsal import Rehearsal
     from assay.records.summary import SummaryBlock
+    from assay.services.choice import Choice
+    from assay.services.evaluation_choice import ToolProfile
     from assay.views.blocks import Part
 
 

@@ -11,7 +11,21 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import structs
 
 from assay.api.results import EvaluationOutcome
-from assay.archive.evaluation_choice import (
+from assay.errors import InputError, NotEnoughEvidence
+from assay.files.json_files import Document, Unread, stream_documents
+from assay.files.own_files import looks_own
+from assay.files.upwards import find_upwards
+from assay.importers.known import fitting
+from assay.importers.samples import head_of
+from assay.library.shelf import Shelf
+from assay.project.settings import Configured, nearest
+from assay.registry import is_path
+from assay.release.baseline import find, names, refuse_exam
+from assay.running.post_run import required_profile
+from assay.scoring.profile import load_profile
+from assay.services.choice import Choice
+from assay.services.compare import Origin
+from assay.services.evaluation_choice import (
     CHOSEN,
     OWN,
     ComparedInput,
@@ -19,7 +33,7 @@ from assay.archive.evaluation_choice import (
     baseline_settings,
     one_made_profile,
 )
-from assay.archive.evaluations import (
+from assay.services.evaluations import (
     ambiguous,
     described,
     evaluation_label,
@@ -29,21 +43,7 @@ from assay.archive.evaluations import (
     stored_runs,
     versions_of,
 )
-from assay.errors import InputError, NotEnoughEvidence
-from assay.files.json_files import Document, Unread, stream_documents
-from assay.files.own_files import looks_own
-from assay.files.upwards import find_upwards
-from assay.importers.known import fitting
-from assay.importers.parts import head_of
-from assay.library.shelf import Shelf
-from assay.pipeline.choice import Choice
-from assay.project.rules import GradedSide, RulesRequest, graded_side, rules_for
-from assay.project.settings import Configured, nearest
-from assay.registry import is_path
-from assay.release.baseline import find, names, refuse_exam
-from assay.running.post_run import required_profile
-from assay.scoring.profile import load_profile
-from assay.services.compare import Origin
+from assay.services.rules import GradedSide, RulesRequest, graded_side, rules_for
 
 if TYPE_CHECKING:
     from assay.project.config import ReleaseBars

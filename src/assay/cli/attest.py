@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag, repeated
 from assay.errors import ExitCode, UsageError, printable
-from assay.release.attestation_check import Verified, verify
+from assay.release.attestation import Verified, verify
 
 
 def run(options: Options) -> int:

@@ -7,29 +7,30 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import IO, TYPE_CHECKING, Any
 
+from assay.canon import encode
 from assay.cli import options as opt
+from assay.cli.family_inputs import own_reader
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, store_option
 from assay.cli.gate_sides import read_side, warn_of_age
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing_evaluated
 from assay.errors import ExitCode, InputError, UsageError, count, printable
 from assay.files.inputs import listed
-from assay.files.json_files import Document, Unread, read_json, stream_documents
-from assay.project.baselines import FoundBaseline, as_stored, find_named
+from assay.files.json_files import Document, Unread, stream_documents
 from assay.project.inputs import StoredRuns
 from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
 from assay.release.baseline import StoredBaseline, find, store
 from assay.release.policy import make_release_rules
-from assay.views.documents import encode
+from assay.services.named_baselines import FoundBaseline, as_stored, find_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from assay.archive.sides import SideReader
-    from assay.archive.store import Store
-    from assay.pipeline.grading import Graded
     from assay.release.attestation import Subject
+    from assay.services.grading import Graded
+    from assay.services.stored_sides import SideReader
+    from assay.services.storing import Store
     from assay.store.baselines import KeptBaseline
 
 LOOK = "also look in a ledger, if the folder has no such baseline"
@@ -78,8 +79,9 @@ def set_baseline(options: Options) -> StoredBaseline:
             started = source.evaluation.evaluation.started
             now = min(now, stored_baselines.moment_of(started, source.name))
     with storing_evaluated(options) as store:
-        exam = _exam(options, now, store)
-        return exam if exam is not None else _set_runs(options, now, store)
+        set_own = own_reader("baseline set", [each.path for each in options.files]) or _set_runs
+        stored: StoredBaseline = set_own(options, now, store)
+        return stored
 
 
 def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBaseline:
@@ -91,7 +93,7 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
 
     choice, kept = choice_of(options), None
     if ledger is not None:
-        from assay.archive.sides import SideReader
+        from assay.services.stored_sides import SideReader
 
         choice = choice.dated()
         kept = SideReader(ledger, choice)
@@ -140,7 +142,7 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
 
 def _put(options: Options, now: datetime, sides: SideReader) -> None:
     """Also store a baseline of that name in the ledger, in the API's form."""
-    from assay.archive.sides import baseline_draft, baseline_record, replacing
+    from assay.services.stored_sides import baseline_draft, baseline_record, replacing
 
     if sides.kept[0].bare:
         raise InputError(
@@ -152,54 +154,6 @@ def _put(options: Options, now: datetime, sides: SideReader) -> None:
     record = baseline_record(options.name, sides.kept[0], now=now, made=made)
     record = replacing(sides.store.ledger, record, project=sides.store.project)
     sides.store.put([baseline_draft(record)])
-
-
-def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseline | None:
-    """A graded exam as a baseline; None if the files are none. Every number of it is recomputed
-    first.
-    """
-    (source, *more) = options.files
-    if more or not source.numbered or not source.path.endswith(".json"):
-        return None
-    document = read_json(source.path)
-    if not isinstance(document.tree, dict) or document.tree.get("schema") != "assay.exam/1":
-        return None
-    from assay.cli.exam import outcome_of
-    from assay.exams.held_results import check_baseline
-
-    outcome = outcome_of(options, document, rubric=options.rubric)
-    check_baseline(outcome)
-    data = document.source
-    if data is None:
-        raise InputError("FIL-001", "cannot be read again.", where=source.name)
-    tree = document.tree
-    fields = {
-        name: [str(tree[name])]
-        for name in ("exam", "rubric", "set", "policy", "scoringSystem", "gradingSystem")
-        if tree.get(name) is not None
-    }
-    facts = {
-        "runs": tree["n"],
-        "samples": tree["n"],
-        "fingerprint": {"digest": tree.get("digests", {}).get("exam"), "fields": fields},
-        "digests": tree.get("digests", {}),
-        "summary": {"n": tree["n"], "score": tree["score"]},
-        "scoringSystem": outcome.result.scoring_system,
-        "gradingSystem": outcome.result.grading_system,
-    }
-    stored = store(
-        options.dir,
-        options.name,
-        kind="exam",
-        facts=facts,
-        write=lambda stream: stream.write(data),
-        now=now,
-    )
-    if ledger is not None:
-        from assay.archive.records import exam_baseline_drafts
-
-        ledger.put(exam_baseline_drafts(stored.record, tree))
-    return stored
 
 
 def _show(options: Options) -> int:

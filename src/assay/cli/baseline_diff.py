@@ -15,22 +15,21 @@ from assay.cli.ledger import looking
 from assay.errors import count, printable
 from assay.files.inputs import Source, listed
 from assay.project.inputs import BaselineName
-from assay.release.comparability import mismatch_error, mismatches
+from assay.release.comparability import align, mismatch_error, mismatches
 from assay.release.decision import compared, failed_names, systems
 from assay.release.observations import Pair
-from assay.release.overlap import align
-from assay.release.pairs import pair_up
 from assay.release.policy import ReleaseRules, make_release_rules
+from assay.release.sides import pair_up
 from assay.views.text import fact_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from assay.archive.sides import SideReader
-    from assay.archive.store import Store
-    from assay.pipeline.grading import Grader
     from assay.records.decision import ComparisonRecord, SampleOverlap
     from assay.release.sides import Side
+    from assay.services.grading import Grader
+    from assay.services.stored_sides import SideReader
+    from assay.services.storing import Store
 
 DIFF_SCHEMA = "assay.baseline-diff/1"
 
@@ -46,7 +45,7 @@ def diff(options: Options) -> int:
 def _compared(options: Options, ledger: Store | None) -> dict[str, Any]:
     kept = None
     if ledger is not None:
-        from assay.archive.sides import SideReader
+        from assay.services.stored_sides import SideReader
 
         kept = SideReader(ledger)
     grader = choice_of(options).grader()

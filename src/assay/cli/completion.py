@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from assay.cli.frame import Command, Options, arg, flag, load_command
 from assay.cli.parsing import CONFIGURATION
-from assay.cli.verbs import VERBS
+from assay.cli.verbs import all_verbs, find_verb
 from assay.errors import ExitCode
 from assay.importers.known import KNOWN
 from assay.project.ledger import open_for, url_of
@@ -177,10 +177,10 @@ def offer(words: list[str]) -> Offer:
     """
     *before, word = words
     if not before:
-        verbs = [Candidate(name, verb.summary) for name, verb in VERBS.items()]
+        verbs = [Candidate(name, verb.summary) for name, verb in all_verbs().items()]
         return Offer([*verbs, Candidate("--help"), Candidate("--version")]).narrowed(word)
     name, *rest = before
-    verb = VERBS.get(name)
+    verb = find_verb(name)
     if verb is None:
         return Offer([])
     if verb.actions:
@@ -303,7 +303,7 @@ def _evaluations(given: Mapping[str, str]) -> list[str]:
         return []
     try:
         with open_for(url, read_only=True) as ledger:
-            from assay.archive.evaluations import evaluation_names
+            from assay.services.evaluations import evaluation_names
 
             names = evaluation_names(ledger, project=given.get("project") or "default")
     except Exception:  # a ledger of another version, a locked one, a broken one
@@ -314,7 +314,7 @@ def _evaluations(given: Mapping[str, str]) -> list[str]:
 _OFFERED: dict[str, Callable[[str], Iterable[str]]] = {
     "files": lambda _: (),
     "importers": lambda _: sorted(KNOWN),
-    "verbs": lambda _: VERBS,
+    "verbs": lambda _: all_verbs(),
 }
 """What completion offers where an argument says so; anything else is a kind of entry on the
 shelf.

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from assay.canon import encode, pretty
 from assay.cli import options as opt
 from assay.cli.conform_ops import OPS, REQUIRED
 from assay.cli.frame import Command, Options, arg
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence
 from assay.files.atomic import write_file
 from assay.files.json_files import parse_wide_json, read_json
-from assay.views.documents import encode, pretty
 
 TOLERANCE = Decimal("1e-9")
 

@@ -18,8 +18,6 @@ from assay.cli import options as opt
 from assay.errors import count, few
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
-from assay.pipeline.grading import Grader
-from assay.pipeline.sides import Rereadable, severe_of, side_of
 from assay.records.decision import Decision
 from assay.release.policy import make_release_rules
 from assay.running.compatibility import prepare
@@ -28,6 +26,8 @@ from assay.running.runner import Runner, RunSettings, SampleWork, work_of
 from assay.running.workflow import LoadedWorkflow, read_workflow
 from assay.services.compare import Asked, ReadSide
 from assay.services.confirm import Confirmation, SideName
+from assay.services.grading import Grader
+from assay.services.sides import Rereadable, severe_of, side_of
 from assay.views.decision import outcome_word
 
 SEED = 2

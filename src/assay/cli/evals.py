@@ -6,13 +6,13 @@ import sys
 from itertools import islice
 from typing import Any, NamedTuple
 
-from assay.archive.evaluations import StoredEvaluation, list_evaluations
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import Bounds, Command, Options, arg
 from assay.cli.hints import command
 from assay.cli.ledger import ledger_options
 from assay.project.ledger import open_for
+from assay.services.evaluations import StoredEvaluation, list_evaluations
 from assay.views.evaluations import evaluations_table
 
 _KEYS = ("id", "name", "source", "workflow", "dataset", "configuration", "labels")

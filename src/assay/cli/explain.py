@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from assay.archive.evaluation_choice import CHOSEN
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.configured import COMMAND_LINE, DEFAULT
@@ -19,12 +18,13 @@ from assay.cli.hints import command
 from assay.cli.ledger import ledger_options
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
 from assay.files.json_files import read_documents
-from assay.pipeline.given_grades import grades_of
-from assay.pipeline.grading import Grader
 from assay.project.inputs import StoredRuns
 from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import KINDS, read_run
 from assay.registry import near_miss
+from assay.services.evaluation_choice import CHOSEN
+from assay.services.given_grades import grades_of
+from assay.services.grading import Grader
 from assay.views.documents import names_of, plain
 from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.grade_text import explanation

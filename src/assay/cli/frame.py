@@ -32,8 +32,9 @@ from assay.cli.parsing import (
     make_parser,
 )
 from assay.cli.parsing import Options as Options
-from assay.cli.verbs import VERBS
+from assay.cli.verbs import find_verb
 from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
+from assay.family import Verb
 from assay.files.own_files import looks_own
 from assay.registry import is_path, near_miss
 
@@ -462,7 +463,7 @@ def choose(
 
 def dispatch(name: str, argv: list[str]) -> int:
     """Load the module of a verb and run it."""
-    verb, command = VERBS[name], name
+    verb, command = _verb(name), name
     if verb.actions:
         chosen = choose(
             name,
@@ -544,11 +545,19 @@ def _refuse_settings(config: Config) -> None:
             )
 
 
+def _verb(name: str) -> Verb:
+    verb = find_verb(name)
+    if verb is None:
+        raise KeyError(name)
+    return verb
+
+
 def load_command(name: str) -> Command:
     """The command of a verb, or of an action of it ("judge rubric")."""
     word, _, action = name.partition(" ")
-    verb = VERBS[word]
+    verb = _verb(word)
     module = verb.actions[action][0] if action else verb.module
     with uncollected():  # what an import makes stays
-        command: Command = import_module(f"assay.cli.{module}").COMMANDS[name]
+        home = module if "." in module else f"assay.cli.{module}"
+        command: Command = import_module(home).COMMANDS[name]
     return command

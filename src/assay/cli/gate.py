@@ -9,7 +9,9 @@ import subprocess
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from assay.canon import pretty
 from assay.cli import options as opt
+from assay.cli.family_inputs import own_reader
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, flag, repeated
 from assay.cli.grade import choice_of, graded_choice
 from assay.cli.hints import command
@@ -18,24 +20,22 @@ from assay.cli.run_settings import is_typed
 from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
 from assay.files.inputs import listed
-from assay.files.own_files import is_batch_output
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.release.decision import exit_code
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.archive.sides import SideReader
-    from assay.archive.store import Store
     from assay.cli.gate_named import Decided
-    from assay.pipeline.choice import Choice
-    from assay.pipeline.grading import Grader
     from assay.records.decision import Decision
+    from assay.services.choice import Choice
     from assay.services.compare import Asked, FreshRuns
+    from assay.services.grading import Grader
+    from assay.services.stored_sides import SideReader
+    from assay.services.storing import Store
     from assay.views.decision_samples import Texts
 
 
@@ -80,11 +80,9 @@ def decided(options: Options) -> Decided:
     if (source := options.sources.get("baseline")) and not is_typed(options, "baseline"):
         names_given = few([side.name for side in options.baseline])
         opt.note(f"the baseline is {names_given}, which {source} names.")
-    if any(is_batch_output(side.path) for side in (*options.files, *options.baseline)):
-        from assay.cli.gate_batch import decide_on_batches
-        from assay.cli.gate_named import Decided
-
-        return Decided(*decide_on_batches(options, rules, asked_of(options)))
+    if decide := own_reader("gate", [side.path for side in (*options.files, *options.baseline)]):
+        own: Decided = decide(options, rules, asked_of(options))
+        return own
     with storing_evaluated(options) as store:
         return (
             _decide(options, rules, choice.grader(), warned)
@@ -263,8 +261,8 @@ def _decide_and_store(
     options: Options, rules: ReleaseRules, choice: Choice, store: Store, warned: Sequence[str]
 ) -> Decided:
     """The decision, kept with the grades of both sides and their evidence."""
-    from assay.archive.sides import SideReader, decision_drafts
-    from assay.pipeline.sides import severe_of
+    from assay.services.sides import severe_of
+    from assay.services.stored_sides import SideReader, decision_drafts
 
     choice = choice.dated()
     sides = SideReader(store, choice, severe=severe_of(rules))

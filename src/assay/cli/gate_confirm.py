@@ -31,9 +31,9 @@ from assay.services.confirm import Confirmation, Confirmed, FreshRun, needed_run
 
 if TYPE_CHECKING:
     from assay.cli.parsing import Options
-    from assay.pipeline.grading import Grader
     from assay.release.policy import ReleaseRules
     from assay.services.compare import Asked, ReadSide
+    from assay.services.grading import Grader
 
 FOLDER = os.path.join(".assay", "confirm")
 ERROR_LINES = 3

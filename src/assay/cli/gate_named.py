@@ -13,14 +13,14 @@ from assay.cli.parsing import Options
 from assay.files.json_files import member
 from assay.files.own_files import is_batch_output
 from assay.importers.known import KNOWN
-from assay.pipeline.grading import Graded, Grader
-from assay.pipeline.sample_texts import read_texts
 from assay.project.ledger import baselines_folder
 from assay.records.decision import Decision
 from assay.records.evidence import IMPORTED
 from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.services.compare import ReadSide
+from assay.services.grading import Graded, Grader
+from assay.services.sides import read_texts
 from assay.views.blocks import Part, section
 from assay.views.charts.decisions import ScorePair
 from assay.views.decision_samples import (

@@ -19,10 +19,10 @@ from assay.services.compare import full_names
 from assay.views.text import fact_lines
 
 if TYPE_CHECKING:
-    from assay.archive.store import Result
     from assay.cli.parsing import Options
-    from assay.pipeline.choice import Choice
     from assay.release.policy import ReleaseRules
+    from assay.services.choice import Choice
+    from assay.services.storing import Result
 
 
 def plan(options: Options, rules: ReleaseRules, choice: Choice) -> int:
@@ -50,7 +50,7 @@ def _made(
 ) -> dict[str, Any]:
     grader, kept = choice.grader(), None
     if result is not None:
-        from assay.archive.sides import SideReader
+        from assay.services.stored_sides import SideReader
 
         kept = SideReader(result.store, made_of=result.made_of)
         for card in choice.read_cards():

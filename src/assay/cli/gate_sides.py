@@ -17,8 +17,6 @@ from assay.cli.references import given_rules
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.inputs import Source, listed
 from assay.files.json_files import Document, Unread, stream_documents
-from assay.pipeline.sides import Rereadable, Seen, severe_of, side_of
-from assay.project.baselines import find_named
 from assay.project.imports import ToolRuns
 from assay.project.inputs import BaselineName, StoredRuns
 from assay.project.ledger import baselines_folder
@@ -31,18 +29,20 @@ from assay.release.baseline import (
     refuse_exam,
 )
 from assay.services.compare import Asked, Origin, check_origins, regraded_baseline
+from assay.services.named_baselines import find_named
+from assay.services.sides import Rereadable, Seen, severe_of, side_of
 from assay.views.documents import names_of
 from assay.views.exporters import ResultSource
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
-    from assay.archive.sides import SideReader
     from assay.cli.parsing import Options
-    from assay.pipeline.grading import Graded, Grader
     from assay.release.policy import ReleaseRules
     from assay.release.sides import Side
     from assay.services.compare import ReadSide
+    from assay.services.grading import Graded, Grader
+    from assay.services.stored_sides import SideReader
 
 _MADE = (StoredRuns, ToolRuns)
 """What is read from a file that this command made, and known by the digest of what it was made of.

@@ -27,7 +27,7 @@ from assay.cli.stream import (
 from assay.cli.totals import GradedPiece, Totals, exit_code, faults_error, pass_bar
 from assay.errors import Fault, NotEnoughEvidence, ShelfError, printable
 from assay.files.inputs import listed
-from assay.pipeline.choice import Choice
+from assay.services.choice import Choice
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.exporters import FORMATS, format_of
 from assay.views.exporting import Outbox
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
-    from assay.archive.evaluation_builder import EvaluationBuilder
-    from assay.pipeline.grading import Graded
     from assay.records.evaluation import Evaluation
+    from assay.services.grading import Graded
+    from assay.services.storing import EvaluationBuilder
 
 SMALL = 256 * 1024
 SHOWN = 50

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.grade import graded_choice
 from assay.cli.hints import command
@@ -19,17 +20,15 @@ from assay.files.atomic import write_file
 from assay.files.inputs import file_digest
 from assay.files.json_files import read_documents
 from assay.project.ledger import baselines_folder
-from assay.views.documents import pretty
 from assay.views.evaluations import evaluation_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from assay.archive.evaluating import MadeEvaluation
-    from assay.archive.store import Store
     from assay.cli.parsing import Options
-    from assay.pipeline.importing import ImportedRuns
     from assay.scoring.profile import Profile
+    from assay.services.importing import ImportedRuns
+    from assay.services.storing import MadeEvaluation, Store
 
 
 def store_evaluations(
@@ -39,7 +38,7 @@ def store_evaluations(
     `profile` was made from their metrics.
     """
     if options.name is not None:
-        from assay.archive.evaluations import check_name
+        from assay.services.evaluations import check_name
 
         check_name(options.name)
     with storing(options) as store:
@@ -56,8 +55,8 @@ def _check_taken(options: Options, store: Store) -> None:
     """Refuse the name of a baseline, and report an earlier evaluation of the same name: from now on
     the name alone means the new one.
     """
-    from assay.archive.evaluations import find_evaluation
     from assay.release.baseline import names
+    from assay.services.evaluations import find_evaluation
     from assay.store.baselines import baseline_names
 
     name, ledger = options.name, store.ledger
@@ -90,10 +89,8 @@ def evaluate_file(
     `imported`, `profile` was made from their metrics, and what the import notes is kept with the
     evaluations.
     """
-    from assay.archive.evaluating import evaluate_runs, run_groups
-    from assay.archive.evaluation_builder import EvaluationBuilder
-    from assay.archive.evaluations import default_name
-    from assay.archive.grades import basis_of
+    from assay.services.evaluations import default_name
+    from assay.services.storing import EvaluationBuilder, basis_of, evaluate_runs, run_groups
 
     choice = graded_choice(options, of_tool=profile is not None).choice.dated()
     if profile is not None:
@@ -151,7 +148,7 @@ def evaluate_file(
 
 def _free(name: str, store: Store, made: Sequence[MadeEvaluation]) -> str:
     """A name that no evaluation has yet: two may be imported within one second."""
-    from assay.archive.evaluations import find_evaluation
+    from assay.services.evaluations import find_evaluation
 
     taken = {imported.evaluation.name for imported in made}
     return next(

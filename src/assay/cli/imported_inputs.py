@@ -7,7 +7,7 @@ from typing import Any
 from assay.cli import options as opt
 from assay.errors import count
 from assay.importers.tally import ImportTally
-from assay.pipeline.importing import ImportedRuns
+from assay.services.importing import ImportedRuns
 from assay.views.pieces import clip
 
 MAX_NOTES = 20

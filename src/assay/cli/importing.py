@@ -27,17 +27,17 @@ from assay.files.atomic import atomic_write, write_file
 from assay.files.upwards import CONFIG_FILE, find_config
 from assay.importers.importer import Wanted, named
 from assay.importers.known import KNOWN, fitting
-from assay.importers.parts import head_of
-from assay.pipeline.importing import ImportedRuns, import_runs, totals
+from assay.importers.samples import head_of
 from assay.project.config import read_config
 from assay.project.imports import check_saved_map, check_scales, kind_of
 from assay.project.ledger import ledger_folder
+from assay.services.importing import ImportedRuns, import_runs, totals
 from assay.views.documents import plain
 
 if TYPE_CHECKING:
-    from assay.archive.evaluating import MadeEvaluation
     from assay.importers.tally import ImportTally
     from assay.scoring.profile import Profile
+    from assay.services.storing import MadeEvaluation
 
 
 FORMATS = (".jsonl", ".json")

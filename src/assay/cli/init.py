@@ -13,6 +13,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
 from assay.cli.init_search import FolderSearch, Gradable, search
@@ -23,7 +24,6 @@ from assay.installing import install_command
 from assay.project.config import ConfigFile, read_config
 from assay.project.trust import trust
 from assay.records.descriptions import described_schema
-from assay.views.documents import pretty
 
 PROJECTS = os.path.join(os.path.dirname(__file__), "examples", "projects")
 _RUN = ("assay run", "assay run next", "assay gate latest --baseline latest~1")

@@ -14,11 +14,10 @@ from assay.files.inputs import Source
 from assay.project.ledger import open_store
 
 if TYPE_CHECKING:
-    from assay.archive.evaluation_builder import EvaluationBuilder
-    from assay.archive.store import Result, Store, StoredStream
     from assay.cli.parsing import Options
-    from assay.pipeline.choice import Choice
     from assay.project.config import Config
+    from assay.services.choice import Choice
+    from assay.services.storing import EvaluationBuilder, Result, Store, StoredStream
 
 
 def stored_stream(
@@ -34,7 +33,7 @@ def stored_stream(
     store = stack.enter_context(storing(options))
     if store is None and builder is None:
         return None
-    from assay.archive.store import StoredStream
+    from assay.services.storing import StoredStream
 
     return StoredStream(store, choice, stack, builder=builder)
 
@@ -114,7 +113,7 @@ def storing_result(options: Options, verb: str) -> Iterator[Result | None]:
         if store is None:
             yield None
             return
-        from assay.archive.store import Result
+        from assay.services.storing import Result
 
         yield Result(store, verb)
 

@@ -7,11 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from assay.archive.evaluation_checks import replay_evaluation, verify_ledger
-from assay.archive.evaluations import find_evaluation
-from assay.archive.grades import grade_of_run
-from assay.archive.own_profiles import shelf_with_own
-from assay.archive.replay import Replayed, replay
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, repeated
 from assay.cli.memory import uncollected
@@ -19,9 +14,10 @@ from assay.cli.progress import Progress
 from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageError, count, printable
 from assay.library.shelf import Shelf
 from assay.project.ledger import open_for
-from assay.records.exam import EXAM_GATE
-from assay.records.tool_gate import SCHEMA_GATE
-from assay.services.replay import replay_decision
+from assay.services.evaluation_checks import replay_evaluation, verify_ledger
+from assay.services.evaluations import find_evaluation
+from assay.services.replay import Replayed, replay, replay_decision, stored_gates
+from assay.services.storing import grade_of_run, shelf_with_own
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 from assay.store.results import verb_of
@@ -215,9 +211,6 @@ def _replayed(replayed: Replayed) -> dict[str, Any]:
     }
 
 
-_GATES = {EXAM_GATE: "exam gate", SCHEMA_GATE: "schema gate"}
-
-
 def _replayed_lines(replayed: Replayed) -> Iterator[str]:
     stored = replayed.stored
     if replayed.item.kind == "grade":
@@ -226,7 +219,8 @@ def _replayed_lines(replayed: Replayed) -> Iterator[str]:
         totals = stored["totals"]
         name, outcome = stored["name"], f"{totals['passed']:,} of {totals['n']:,} runs passed,"
     else:
-        name = _GATES.get(stored["schema"], "decision")
+        gate = stored_gates().get(stored["schema"])
+        name = "decision" if gate is None else gate.name
         outcome = stored.get("outcome") or passed_word(stored["passed"])
     head = (
         f"{name}: {'the same' if replayed.same else 'DIFFERENT'}, {outcome} {replayed.item.digest}"

@@ -9,13 +9,13 @@ from collections import Counter
 from typing import Any
 from urllib.parse import unquote
 
-from assay.archive.ledger_export import FORGOTTEN, export_ledger
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, NotEnoughEvidence, count, printable
 from assay.library.shelf import Shelf
 from assay.project.ledger import open_for
+from assay.services.ledger_export import FORGOTTEN, export_ledger
 
 SHOWN = 5
 MISSING = "missing from the ledger, which counted them; run `assay ledger verify`"

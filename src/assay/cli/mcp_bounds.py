@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from assay.judging.fence import Salt, block, neutralise
-from assay.tools.rules.secrets import secret_in
-from assay.views.documents import encode
+from assay.canon import encode
+from assay.judging.questions import Salt, block, neutralise
+from assay.secrets import secret_in
 
 TEXT = 2_000
 """Characters of one text."""

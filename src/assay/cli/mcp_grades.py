@@ -7,7 +7,6 @@ from bisect import insort
 from collections.abc import Mapping
 from typing import Any
 
-from assay.archive.evaluations import StoredEvaluation
 from assay.cli.evals import find_page
 from assay.cli.mcp_bounds import TEXT, fenced
 from assay.cli.mcp_project import (
@@ -23,6 +22,7 @@ from assay.cli.mcp_samples import GradedRuns, GradedSample, graded_runs, nothing
 from assay.errors import NotEnoughEvidence, printable
 from assay.project.ledger import url_of
 from assay.release.baseline import names as baseline_names
+from assay.services.evaluations import StoredEvaluation
 from assay.views.documents import plain
 from assay.views.evaluation import RunReasons, evaluation_view
 from assay.views.evaluations import evaluations_table

@@ -137,8 +137,8 @@ def give(
     form of the extension, and print it, as JSON or by `show`, which is a function or lines.
     `written` are output files that are there already, instead.
     """
+    from assay.canon import pretty
     from assay.files.atomic import write_file
-    from assay.views.documents import pretty
 
     paths = outputs(options) if written is None else []
     for path in paths:
@@ -176,7 +176,7 @@ def append_summary(target: str, page: bytes) -> None:
 
 def json_lines(rows: Iterable[Any]) -> bytes:
     """Rows as JSON Lines."""
-    from assay.views.documents import encode
+    from assay.canon import encode
 
     return b"".join(encode(row) + b"\n" for row in rows)
 
@@ -232,7 +232,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 def print_json(document: Any) -> None:
     """Print one JSON document to standard output."""
-    from assay.views.documents import pretty
+    from assay.canon import pretty
 
     sys.stdout.buffer.write(pretty(document))
     sys.stdout.buffer.flush()

@@ -14,9 +14,9 @@ from assay.files.upwards import find_config
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from assay.archive.evaluation_choice import ToolProfile
     from assay.project.config import Config
     from assay.project.inputs import StoredRuns
+    from assay.services.evaluation_choice import ToolProfile
 
 
 class Resolved(NamedTuple):

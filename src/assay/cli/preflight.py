@@ -12,6 +12,7 @@ from assay.errors import NotEnoughEvidence
 from assay.judging.config import JudgeSpec
 from assay.running.runner import SampleWork
 from assay.running.scorers import PlacedScorer
+from assay.running.steps import steps_of
 from assay.running.workflow import LoadedWorkflow
 from assay.scoring.profile import Profile
 from assay.scoring.rubric import Rubric
@@ -93,18 +94,13 @@ def warnings_of(sources: Iterable[EvidenceSource], *, scored: bool) -> list[str]
 
 
 def check_endpoints(workflow: LoadedWorkflow, judge: JudgeSpec | None) -> None:
-    """Refuse to start where the judge has no key, an endpoint takes no connection, or patches can't
-    be tested.
+    """Refuse to start where the judge has no key, an endpoint takes no connection, or a step after
+    the run can't be done.
     """
-    if workflow.spec.repository is not None:
-        from assay.running.repair import lacking  # it needs git and the sandbox
-
-        if missing := lacking():
+    for step in steps_of(workflow):
+        if missing := step.lacking():
             raise NotEnoughEvidence(
-                "RUN-004",
-                f"patches can't be tested here: {missing}",
-                where=workflow.where,
-                fix="Nothing was run.",
+                "RUN-004", missing, where=workflow.where, fix="Nothing was run."
             )
     for url in _workflow_urls(workflow):
         if reason := unreachable(url):

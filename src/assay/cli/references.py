@@ -8,14 +8,17 @@ import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from assay.archive.evaluation_choice import CHOSEN, FLAGS
 from assay.cli import options as opt
 from assay.cli.configured import COMMAND_LINE
-from assay.cli.imported_inputs import MADE, report_import
+from assay.cli.imported_inputs import (
+    MADE,
+    report_import,
+)
 from assay.cli.parsing import Resolved
 from assay.project.imports import Reading
 from assay.project.inputs import InputResolver, Lookup
 from assay.project.names import LedgerNames
+from assay.services.evaluation_choice import CHOSEN, FLAGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,8 +10,8 @@ from assay.cli import options as opt
 from assay.cli.parsing import Options
 from assay.errors import AssayError
 from assay.files.json_files import stream_documents
-from assay.pipeline.choice import Choice
-from assay.pipeline.regraded import regraded_in
+from assay.services.choice import Choice
+from assay.services.regraded import regraded_in
 
 
 def warn_of_regrading(options: Options, choice: Choice) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY, STORE, Bounds, Command, Options, arg, flag
 from assay.cli.gate_sides import checked, read_baseline, read_side
@@ -16,13 +17,12 @@ from assay.errors import few
 from assay.files.json_files import parse_json
 from assay.release.policy import Bars, make_release_rules
 from assay.services.rehearse import MOST_RELEASES, RELEASES, Rehearsing, rehearse
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from assay.archive.store import Result
     from assay.records.rehearsal import Rehearsal
+    from assay.services.storing import Result
 
 
 def run(options: Options) -> int:
@@ -43,7 +43,7 @@ def _made(options: Options, result: Result | None) -> Rehearsal:
     )
     grader, kept = choice.grader(), None
     if result is not None:
-        from assay.archive.sides import SideReader
+        from assay.services.stored_sides import SideReader
 
         kept = SideReader(result.store, made_of=result.made_of)
         for card in choice.read_cards():

@@ -16,9 +16,9 @@ from assay.views.exporters import ReportTitle
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from assay.archive.evaluation_builder import EvaluationBuilder
     from assay.cli.parsing import Options
     from assay.records.evaluation import VersionedName
+    from assay.services.storing import EvaluationBuilder
 
 
 def report_title(options: Options, builder: EvaluationBuilder | None) -> ReportTitle:

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.judging.config import JudgeSpec
-    from assay.pipeline.selection import WorkflowPlan
     from assay.running.runner import SampleWork
     from assay.running.scorers import PlacedScorer
     from assay.running.workflow import LoadedWorkflow
+    from assay.services.selection import WorkflowPlan
 
 
 def run(options: Options) -> int:
@@ -53,8 +53,6 @@ def run(options: Options) -> int:
     options = asked.options
     pass_bar(options)  # a slip in it must not cost a run
     sinks = opt.outputs(options)
-    from assay.archive.evaluation_builder import EvaluationBuilder
-    from assay.archive.evaluations import check_name
     from assay.cli.preflight import check_endpoints
     from assay.cli.run_profile import extend_profile, graded_by
     from assay.cli.run_samples import choose
@@ -69,6 +67,8 @@ def run(options: Options) -> int:
     from assay.running.post_run import all_scorers
     from assay.running.runner import work_of
     from assay.running.workflow import read_workflow
+    from assay.services.evaluations import check_name
+    from assay.services.storing import EvaluationBuilder
 
     exits_as_errors()
     workflow = read_workflow(options.workflow)

@@ -17,7 +17,7 @@ from assay.errors import count
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from assay.judging.budget import Usage
+    from assay.judging.client import Usage
     from assay.judging.config import JudgeSpec
     from assay.running.judge_step import JudgeEstimate, JudgeTask
     from assay.running.runner import SampleWork
@@ -71,7 +71,7 @@ def judge_of(options: Options) -> JudgeSpec | None:
         return None
     from msgspec import structs
 
-    from assay.cli.judge_specs import amount
+    from assay.cli.judging import amount
     from assay.files.yaml_files import read_entry
     from assay.judging.config import check_spec, load_judge
 
@@ -128,8 +128,7 @@ async def judge_runs(
     again: bool,
 ) -> Judging:
     """Judge every run: `read` loads it, `keep` stores it; `again` retries unusable answers."""
-    from assay.judging.client import Client
-    from assay.judging.journal import Journal
+    from assay.judging.client import Client, Journal
     from assay.judging.rubric_task import spread
     from assay.running.judge_step import JudgeStep
 
@@ -159,7 +158,7 @@ async def judge_runs(
 
 def report(judging: Judging) -> None:
     """Print how judging went on standard error."""
-    from assay.cli.judge import note_usage
+    from assay.cli.judging import note_usage
 
     note_usage([judging.usage], judging.counts)
     for sentence in judging.sentences:

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from assay.archive.evaluations import stored_items
 from assay.cli import options as opt
 from assay.cli.parsing import Options
 from assay.cli.references import ledger_names
@@ -20,6 +19,7 @@ from assay.records.grade import GRADES_SCHEMA, is_graded
 from assay.registry import is_path, near_miss
 from assay.running.compatibility import PreparedSample
 from assay.running.dataset import LoadedDataset
+from assay.services.evaluations import stored_items
 
 
 class Selection(NamedTuple):

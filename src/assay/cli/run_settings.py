@@ -11,7 +11,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from assay.canon import time_text
+from assay.canon import pretty, time_text
 from assay.cli import options as opt
 from assay.cli.hints import GRADED_BY, command, release_step
 from assay.cli.ledger import ledger_options
@@ -19,7 +19,6 @@ from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 from assay.records.grade import ENGINE
-from assay.views.documents import pretty
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
     from assay.cli.parsing import Options
     from assay.cli.run_judge import RunJudge
     from assay.cli.run_work import RunWork
-    from assay.pipeline.selection import WorkflowPlan
     from assay.records.evaluation import Evaluation
     from assay.running.dataset import LoadedDataset
     from assay.running.runner import RunSettings
     from assay.running.workflow import LoadedWorkflow
+    from assay.services.selection import WorkflowPlan
 
 
 DEFAULT_FOLDER = "assay-runs"

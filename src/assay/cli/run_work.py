@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import structs
 
-from assay.canon import digest, time_text
+from assay.canon import digest, encode, time_text
 from assay.cli.grade import Grading
 from assay.cli.parsing import Options
 from assay.cli.progress import Progress
@@ -26,7 +26,6 @@ from assay.cli.totals import GradedPiece
 from assay.errors import Fault, InputError, UsageError
 from assay.files.atomic import refuse_links_out
 from assay.files.json_files import Document, parse_json
-from assay.pipeline.grading import Graded
 from assay.running.dataset import LoadedDataset
 from assay.running.journal import RunJournal
 from assay.running.post_run import after_of, idle_scorers, scorer_warnings
@@ -34,8 +33,8 @@ from assay.running.runner import Runner, RunSettings, SampleWork
 from assay.running.scorers import PlacedScorer
 from assay.running.workflow import LoadedWorkflow
 from assay.scoring.profile import Profile, ProfileCriterion
+from assay.services.grading import Graded
 from assay.views import events
-from assay.views.documents import encode
 from assay.views.evaluation import RunReasons
 from assay.views.worst_samples import WorstSample, keep_worst
 

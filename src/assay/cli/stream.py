@@ -23,16 +23,16 @@ from assay.errors import Fault, InputError, ShelfError
 from assay.files.atomic import atomic_write
 from assay.files.inputs import Source
 from assay.files.json_files import Document, Unread, parse_line, stream_documents
-from assay.pipeline.given_grades import grades_of
-from assay.pipeline.grading import Graded
 from assay.records.grade import is_graded
+from assay.services.given_grades import grades_of
+from assay.services.grading import Graded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from assay.cli.blocks import LineBlock
-    from assay.pipeline.choice import Choice
     from assay.release.pass_rate import PassBar
+    from assay.services.choice import Choice
     from assay.views.exporters import Format
 
     _Make = Callable[[], Callable[[LineBlock], "BlockGrades"]]
@@ -88,7 +88,7 @@ class StreamWorker:
         self.encoders = encoders
         self._settled: Callable[[Document], Document] = lambda document: document
         if choice.stored:
-            from assay.archive.grades import settled
+            from assay.services.storing import settled
 
             self._settled = settled
 
@@ -156,7 +156,7 @@ def _block_grader(choice: Choice, formats: tuple[str, ...]) -> Callable[[LineBlo
 
 def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
     """One function for each output, by its exporter; `text` is what a line for a person shows."""
-    from assay.views.documents import encode
+    from assay.canon import encode
     from assay.views.exporters import EXPORTERS, ResultSource
     from assay.views.grade_line import as_line
 
@@ -172,7 +172,7 @@ def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
         if name == "text":
             return lambda graded: encode(as_line(graded.grade)) + b"\n"
         if name == "ledger":
-            from assay.archive.store import ledger_line
+            from assay.services.storing import ledger_line
 
             return lambda graded: ledger_line(graded, payload(graded))
         piece = EXPORTERS[name].make().piece_of

@@ -6,166 +6,18 @@ with `COMMANDS`; see `frame`.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # the help needs no `typing`, which takes as long to load as all the rest
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from assay.family import Verb, installed, shipped
 
 
-class Verb:
-    """A verb of the command line. One with actions runs the module of the action."""
-
-    def __init__(
-        self,
-        module: str,
-        summary: str,
-        *,
-        actions: Mapping[str, tuple[str, str]] | None = None,
-        description: str = "",
-        example: str = "",
-        word: str = "ACTION",
-        left: str = "nothing was written",
-    ) -> None:
-        self.module = module
-        self.summary = summary
-        self.actions = actions or {}
-        """Each action's module and what it does."""
-        self.description = description
-        self.example = example
-        self.word = word
-        self.left = left
-        """What an interrupted command has left behind."""
+def actions_of(verb: str) -> dict[str, tuple[str, str]]:
+    """The actions that families add to a verb."""
+    return {
+        name: action
+        for family in shipped()
+        for name, action in family.actions.get(verb, {}).items()
+    }
 
 
-_JUDGE = {
-    "rubric": ("judge_rubric", "score texts against the criteria of a rubric"),
-    "pairwise": ("judge_pairwise", "compare two answers to each task, in both orders"),
-    "claims": ("judge_claims", "decide whether the retrieved context supports each claim of a run"),
-    "passages": (
-        "judge_claims",
-        "decide which passages help, and how much of the expected answer they contain",
-    ),
-    "panel": ("judge_rubric", "ask several judges by one rubric, and take their mean or majority"),
-    "audit": (
-        "judge_card",
-        "measure a judge's biases, its consistency and which injections it obeys",
-    ),
-    "calibrate": (
-        "judge_calibrate",
-        "compare a judge's verdicts with human labels, and correct its estimates",
-    ),
-    "card": (
-        "judge_card",
-        "make a judge's card: agreement, biases, price, and whether it may gate",
-    ),
-    "drift": ("judge_calibrate", "compare a judge's latest card with its earlier ones"),
-}
-
-_MEASURE = {
-    "retrieval": (
-        "measure",
-        "measure ranked retrieval as trec_eval does, from qrels and a run file",
-    ),
-    "pass-at-k": ("measure", "estimate pass@k and pass^k without bias, from counts or attempts"),
-    "tests": (
-        "measure",
-        "count fail-to-pass and pass-to-pass tests, and the instances they resolve",
-    ),
-    "tool-calls": (
-        "measure",
-        "compare tool calls with the expected ones: selection, arguments, BFCL verdicts",
-    ),
-    "solutions": (
-        "measure_code",
-        "run untrusted solutions against their tests in the sandbox, with pass@k",
-    ),
-    "patch": (
-        "measure_code",
-        "check whether patches apply cleanly, and how similar they are to a reference",
-    ),
-    "repair": (
-        "measure_repair",
-        "judge a patch by tests in the sandbox, each run without it and with it",
-    ),
-    "agreement": (
-        "measure_raters",
-        (
-            "compare two or more raters of the same items: kappas, alpha, correlations,"
-            " each with its interval"
-        ),
-    ),
-    "pairwise": (
-        "measure_raters",
-        (
-            "summarise verdicts on pairs in both orders: consistency, win rate, accuracy,"
-            " position bias"
-        ),
-    ),
-    "text": (
-        "measure",
-        "compare answers with expected texts: exact, substring, word, numbers, edit similarity",
-    ),
-}
-
-_TOOLS = {
-    "check": (
-        "tools_check",
-        "list what is wrong with a schema, a server or grading files, each with a fix",
-    ),
-    "validate": ("tools_check", "the older name of `assay tools check`"),
-    "grade": (
-        "tools_grade",
-        "run the two deterministic stages: --emit-prompts, then --consume-scores FILE",
-    ),
-    "score": ("tools_score", "have a judge score the prompts, each in an isolated request"),
-    "import": (
-        "tools_tree",
-        "add schemas and selections to a grading tree; older versions stay",
-    ),
-    "record": ("tools_tree", "write a grading entry from an evaluator's answers"),
-    "index": ("tools_gate", "rebuild the indexes of a tree; --lock freezes a selection's members"),
-    "status": (
-        "tools_gate",
-        "show the tree of a namespace or selection: statuses, grades, blockers",
-    ),
-    "regrade": ("tools_tree", "grade again after a trigger, as far as stored answers allow"),
-    "gate": (
-        "tools_gate",
-        "run the production gate: B or better, stable, no veto, clean validation",
-    ),
-    "export": (
-        "tools_gate",
-        "write a namespace or selection in its strict published form, into a new folder",
-    ),
-}
-
-_EXAM = {
-    "grade": ("exam", "mark the answers on the rubric's axes, with a score and a diagnosis"),
-    "gate": (
-        "exam_gate",
-        "decide on graded exams: the hard gate, the regression check and the soft gates",
-    ),
-    "lint": (
-        "exam_upkeep",
-        "find mistakes in exam files, such as wrong forms that would be accepted",
-    ),
-    "break": (
-        "exam",
-        "mark again without one step of normalisation, and show the marks that are lost",
-    ),
-    "recalibrate": (
-        "exam_upkeep",
-        "show what another rubric's weights would have done to past exams",
-    ),
-    "export-sm2": (
-        "exam_upkeep",
-        "write items, qualities and due dates for a spaced-repetition scheduler",
-    ),
-    "review": (
-        "exam_upkeep",
-        "grade the items that are due in a schedule, and update the schedule",
-    ),
-}
-"""For each action of a verb that has many: the module that runs it and what it does."""
 _NOT_SERVED = "no page was served yet"
 _WHOLE_FILES = "every file that was written is complete, the rest was not started"
 
@@ -182,7 +34,6 @@ GROUPS: dict[str, dict[str, Verb]] = {
             "import another tool's results, grade them and store them as an evaluation",
         ),
         "grade": Verb("grade", "grade runs or scorecards; exit 0 only if all passed"),
-        "batch": Verb("batch", "grade millions of rows in files or tables, on DuckDB or Spark"),
         "explain": Verb("explain", "explain a grade, and the smallest change that moves it"),
         "evals": Verb("evals", "list the evaluations in the ledger, with pass rate and score"),
         "view": Verb(
@@ -237,63 +88,45 @@ GROUPS: dict[str, dict[str, Verb]] = {
         "trust": Verb("trust", "trust an assay.yaml from somebody else, until it changes"),
     },
     "judges and metrics": {
-        "judge": Verb(
-            "judge",
-            "score with model judges, and measure their bias, calibration and drift",
-            actions=_JUDGE,
-            description="Score with model judges, and measure how far to trust them.",
-            example=(
-                "assay judge rubric runs.jsonl --rubric rag --model m-1 --base-url"
-                " http://127.0.0.1:8080/v1 -o judged.jsonl"
-            ),
-            left="answered questions are in the journal and are not asked again",
-        ),
-        "label": Verb(
-            "label",
-            "draw samples for people to label, and show how well they agree",
-            actions={
-                "new": ("label", "draw a set of samples, or of pairs, from stored evaluations"),
-                "list": ("label", "list the sets, with each rater's progress"),
-                "show": ("label", "show the agreement, disagreements and comments of a set"),
-                "export": ("label_export", "write labels and verdicts as files for other verbs"),
-                "override": (
-                    "label_export",
-                    "record your own verdict; the grade does not change",
-                ),
-            },
-            description="Collect labels from people. Labels calibrate judges; they never"
-            " open a gate.",
-            example="assay label new latest --n 50",
-        ),
         "measure": Verb(
             "measure",
             "compute one family of metrics from files: retrieval, pass@k, tests, tool calls, text",
-            actions=_MEASURE,
+            actions={
+                "retrieval": (
+                    "measure",
+                    "measure ranked retrieval as trec_eval does, from qrels and a run file",
+                ),
+                "pass-at-k": (
+                    "measure",
+                    "estimate pass@k and pass^k without bias, from counts or attempts",
+                ),
+                "tests": (
+                    "measure",
+                    "count fail-to-pass and pass-to-pass tests, and the instances they resolve",
+                ),
+                "tool-calls": (
+                    "measure",
+                    (
+                        "compare tool calls with the expected ones: selection, arguments, BFCL"
+                        " verdicts"
+                    ),
+                ),
+                "text": (
+                    "measure",
+                    (
+                        "compare answers with expected texts: exact, substring, word, numbers, edit"
+                        " similarity"
+                    ),
+                ),
+                **actions_of("measure"),
+            },
             description="Compute one family of metrics from files, without a run or a profile.",
             example="assay measure retrieval --qrels qrels.txt --run run.txt --metric ndcg_cut_10",
             word="KIND",
         ),
     },
-    "tools": {
-        "tools": Verb(
-            "tools",
-            "grade tool schemas: FlowMCP schemas and the tools of any MCP server",
-            actions=_TOOLS,
-            description="Grade tool schemas: FlowMCP schemas, and the tools of any MCP server.",
-            example="assay tools grade schemas/prices.mjs --emit-prompts",
-            left=_WHOLE_FILES,
-        ),
-    },
-    "exams": {
-        "exam": Verb(
-            "exam",
-            "grade exams, gate a release on them, and check their normalisation",
-            actions=_EXAM,
-            description="Grade the answers to an exam of any subject, and gate a release on them.",
-            example="assay exam grade exam.yaml --answers answers.jsonl -o result.json",
-            left=_WHOLE_FILES,
-        ),
-    },
+    "tools": {},
+    "exams": {},
     "keep and serve": {
         "serve": Verb(
             "serve",
@@ -359,4 +192,36 @@ GROUPS: dict[str, dict[str, Verb]] = {
 }
 """The verbs by the job they do, in the order of `assay --help`."""
 
+for _family in shipped():
+    for _group, _verbs in _family.verbs.items():
+        GROUPS.setdefault(_group, {}).update(_verbs)
+
 VERBS: dict[str, Verb] = {name: verb for group in GROUPS.values() for name, verb in group.items()}
+
+
+def installed_verbs() -> dict[str, dict[str, Verb]]:
+    """The verbs of installed packages, by their job. One that is taken is an error."""
+    groups: dict[str, dict[str, Verb]] = {}
+    for family in installed():
+        for group, verbs in family.verbs.items():
+            for name, verb in verbs.items():
+                if name in VERBS or any(name in known for known in groups.values()):
+                    from assay.plugins.points import broken
+
+                    what = f"has the verb '{name}', which is taken"
+                    raise broken("assay.families", family.name, what)
+                groups.setdefault(group, {})[name] = verb
+    return groups
+
+
+def all_verbs() -> dict[str, Verb]:
+    """Every verb, those of installed packages last."""
+    more = installed_verbs().values()
+    return {**VERBS, **{name: verb for verbs in more for name, verb in verbs.items()}}
+
+
+def find_verb(name: str) -> Verb | None:
+    """The verb of that name. Installed packages are asked only for one that does not ship."""
+    return VERBS.get(name) or (
+        all_verbs().get(name) if name.replace("-", "_").isidentifier() else None
+    )

@@ -12,10 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from assay.archive.evaluating import MadeEvaluation
-from assay.archive.evaluation_builder import EvaluationBuilder
-from assay.archive.evaluations import default_name
-from assay.archive.store import Store
+from assay.canon import encode
 from assay.cli.grade import choice_of
 from assay.cli.import_evaluations import evaluate_file
 from assay.cli.imported_inputs import left_out
@@ -24,15 +21,16 @@ from assay.cli.parsing import Options
 from assay.cli.references import reading_of
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, read_documents
-from assay.pipeline.given_grades import grades_of
-from assay.pipeline.grading import Graded
 from assay.project.imports import is_importable
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.grade import is_graded
 from assay.records.reading import read_run
+from assay.services.evaluations import default_name
+from assay.services.given_grades import grades_of
+from assay.services.grading import Graded
+from assay.services.storing import EvaluationBuilder, MadeEvaluation, Store
 from assay.store.drafts import body_of, graded_drafts
 from assay.store.ledger import open_ledger
-from assay.views.documents import encode
 
 
 class ViewedFile(NamedTuple):

@@ -17,19 +17,23 @@ from typing import Any
 from assay.files.json_stream import stream_lines
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import (
+from assay.importers.samples import (
+    UNVERSIONED,
+    ResultOrigin,
     amount,
     exact,
+    file_id,
     file_stem,
     head_of,
     is_near,
     is_number,
     name_of,
     refused,
+    sample_run,
     shaped,
+    short_id,
     sum_of,
 )
-from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
 TOOL = "bfcl"

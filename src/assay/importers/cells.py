@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from assay.errors import InputError
-from assay.importers.parts import amount
+from assay.importers.samples import amount
 from assay.importers.tally import ImportTally
 
 INDEXES = frozenset({"", "index", "Unnamed: 0", "__index_level_0__"})

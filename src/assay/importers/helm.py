@@ -19,9 +19,12 @@ from assay.files.json_stream import stream_json
 from assay.files.line_groups import JsonLine, LineGroups
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import (
+from assay.importers.samples import (
+    UNVERSIONED,
+    ResultOrigin,
     amount,
     exact,
+    file_id,
     head_of,
     is_near,
     is_number,
@@ -29,10 +32,11 @@ from assay.importers.parts import (
     objects,
     optional,
     refused,
+    sample_run,
     shaped,
+    short_id,
     sum_of,
 )
-from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import json_line
 from assay.importers.tally import ImportTally
 

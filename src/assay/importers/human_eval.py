@@ -14,8 +14,16 @@ from typing import Any
 from assay.errors import InputError, count
 from assay.files.json_stream import stream_lines
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import name_of, optional, shaped
-from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.samples import (
+    UNVERSIONED,
+    ResultOrigin,
+    file_id,
+    name_of,
+    optional,
+    sample_run,
+    shaped,
+    short_id,
+)
 from assay.importers.tally import ImportTally
 
 TOOL = "human_eval"

@@ -29,23 +29,21 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import (
+from assay.importers.samples import (
+    UNVERSIONED,
+    ResultOrigin,
     amount,
+    file_id,
     head_of,
     judge_checks,
     keyed,
     kinds_of,
+    mean_of,
     name_of,
     objects,
     optional,
-    shaped,
-)
-from assay.importers.samples import (
-    UNVERSIONED,
-    ResultOrigin,
-    file_id,
-    mean_of,
     sample_run,
+    shaped,
     short_id,
 )
 from assay.importers.tally import ImportTally

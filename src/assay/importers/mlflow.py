@@ -27,11 +27,20 @@ from assay.importers.cells import (
     present,
     structure_of,
 )
-from assay.importers.failures import failure_of
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import keyed, objects, optional, shaped
-from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.samples import (
+    UNVERSIONED,
+    ResultOrigin,
+    failure_of,
+    file_id,
+    keyed,
+    objects,
+    optional,
+    sample_run,
+    shaped,
+    short_id,
+)
 from assay.importers.tally import ImportTally
 
 TOOL = "mlflow"

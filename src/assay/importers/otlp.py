@@ -23,9 +23,8 @@ from assay.importers.tally import ImportTally
 from assay.records.evidence import RUN_SCHEMA
 from assay.records.reading import read_run
 from assay.tracing.genai import evidence, is_run
-from assay.tracing.protobuf import from_protobuf
 from assay.tracing.spans import Span, name, tree
-from assay.tracing.wire import from_console, from_json, is_console, is_otlp
+from assay.tracing.wire import from_console, from_json, from_protobuf, is_console, is_otlp
 
 MAX_TOTAL = 1_000_000
 """Spans in one import."""

@@ -26,7 +26,10 @@ from assay.importers.cells import (
 )
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import (
+from assay.importers.samples import (
+    UNVERSIONED,
+    ResultOrigin,
+    file_id,
     file_stem,
     judge_checks,
     keyed,
@@ -34,10 +37,11 @@ from assay.importers.parts import (
     name_of,
     optional,
     refused,
+    sample_run,
     shaped,
+    short_id,
     sum_of,
 )
-from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.tally import ImportTally
 
 TOOL = "phoenix"

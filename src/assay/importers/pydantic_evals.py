@@ -23,17 +23,21 @@ from assay.canon import digest
 from assay.files.json_stream import stream_json
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
-from assay.importers.parts import (
+from assay.importers.samples import (
+    UNVERSIONED,
+    ResultOrigin,
     amount,
+    file_id,
     is_number,
     keyed,
     name_of,
     objects,
     optional,
+    sample_run,
     shaped,
+    short_id,
     sum_of,
 )
-from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
 from assay.importers.spool import Spool
 from assay.importers.tally import ImportTally
 

@@ -15,12 +15,19 @@ from typing import Any
 
 from assay.files.tables import line_of, table_rows
 from assay.importers.cells import MetricColumns, first_of, present, structure_of
-from assay.importers.failures import failure_of, is_about_failure
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.metric_names import plain_name
-from assay.importers.parts import shaped
-from assay.importers.samples import UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.samples import (
+    UNVERSIONED,
+    ResultOrigin,
+    failure_of,
+    file_id,
+    is_about_failure,
+    sample_run,
+    shaped,
+    short_id,
+)
 from assay.importers.tally import ImportTally
 
 TOOL = "ragas"

@@ -17,7 +17,7 @@ from assay.importers.column_map import KEYS, SCORE, check_foreign, suggested
 from assay.importers.head import HEAD, Head
 from assay.importers.importer import Importer
 from assay.importers.known import KNOWN, fitting
-from assay.importers.parts import head_of
+from assay.importers.samples import head_of
 from assay.registry import near_miss
 
 SHOWN = 8

@@ -8,16 +8,21 @@ that the format never has is not required.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
-from decimal import Decimal
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from hashlib import sha256
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard, TypeVar
 
 from assay.canon import digest
 from assay.errors import InputError, UsageError
-from assay.files.inputs import file_digest
+from assay.files.inputs import file_digest, open_input
+from assay.importers.column_map import is_ending, is_kind_of_error, may_report_failure
+from assay.importers.head import HEAD, Head
 from assay.importers.importer import NameVersion, Wanted
+from assay.importers.metric_names import plain_name
 from assay.importers.tally import ImportTally, Metric
 from assay.records.evidence import IMPORTED, RUN_SCHEMA
 
@@ -254,3 +259,234 @@ def _score(origin: ResultOrigin, metric: Metric, value: Any, sample_id: str) -> 
     if label in origin.judged:
         kind, metric.judged = "llm", True
     return {"raw": value, "source": {"kind": kind, "name": f"{origin.tool}:{label}"}}
+
+
+T = TypeVar("T")
+_JUDGE_KEYS = {"model", "model_name", "judge_model", "prompt_version", "evaluator_version"}
+"""What the metadata of a score calls the judge."""
+NEAR = Fraction(1, 10**6)
+_KINDS: dict[Any, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a string",
+    int: "a whole number",
+    bool: "true or false",
+}
+
+
+def shaped(value: Any, kind: type[T], what: str, where: str) -> T:
+    """The value, if it is of this type; otherwise an error.
+
+    >>> shaped([1], list, "`results`", "log.json")
+    [1]
+    """
+    if type(value) is kind:  # a bool is not an int here
+        return value
+    raise InputError(
+        "SCO-011",
+        f"{what} must be {_KINDS[kind]}; here it is {_shown(value)}.",
+        where=where,
+        fix="The file is damaged, or another version of the tool wrote it.",
+    )
+
+
+def optional(value: Any, kind: type[T], what: str, where: str) -> T | None:
+    """The value, if it is of this type; None if there is none."""
+    return None if value is None else shaped(value, kind, what, where)
+
+
+def name_of(value: Any, what: str, where: str) -> str:
+    """An id or a name: a text that isn't blank, or a whole number.
+
+    >>> name_of(7, "`doc_id`", "x"), name_of("a/1", "`id`", "x")
+    ('7', 'a/1')
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**40:
+        return str(value)
+    text = shaped(value, str, what, where)
+    if not text.strip():
+        raise InputError("SCO-011", f"{what} is blank.", where=where)
+    return text
+
+
+def is_number(value: Any) -> TypeGuard[int | Decimal]:
+    """Whether this can be a score."""
+    return isinstance(value, NUMBERS)
+
+
+def amount(value: Any, factor: int = 1) -> Decimal | int | None:
+    """A time, a cost or a count of at least 0, times `factor`; None for anything else."""
+    is_amount = is_number(value) and not isinstance(value, bool) and 0 <= value < 10**12
+    return value * factor if is_amount else None
+
+
+def sum_of(*counts: Any) -> int | None:
+    """The sum of counts, of tokens say; None if one is missing."""
+    known = [amount(count) for count in counts]
+    return None if None in known else int(sum(count or 0 for count in known))
+
+
+def keyed(value: Any, name: str) -> dict[str, Any] | None:
+    """A value as an object: itself if it is one, or else under this name; None if there is none."""
+    if value is None:
+        return None
+    return value if isinstance(value, dict) else {name: value}
+
+
+def exact(value: int | Decimal, what: str, where: str) -> Fraction:
+    """A number as a fraction. One with hundreds of digits is refused: it could exhaust memory."""
+    if is_immense(value):
+        raise InputError("SCO-011", f"{what} is out of range.", where=where)
+    return Fraction(value)
+
+
+def is_near(value: Fraction, other: Fraction) -> bool:
+    """Whether two numbers are equal apart from float rounding."""
+    return abs(value - other) <= NEAR * max(Fraction(1), abs(other))
+
+
+def refused(message: str, where: str, fix: str) -> InputError:
+    """The error for a file that contradicts itself."""
+    return InputError("SCO-011", message, where=where, fix=fix)
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """The objects in a list; empty for anything but a list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def judge_checks(label: str, kind: str, metadata: Any) -> dict[str, int]:
+    """What a comparison requires of a metric that a model scored: a judge, and each thing that the
+    metadata of the score names it by. More in the candidate's metadata does no harm.
+
+    >>> list(judge_checks("good", "LLM", {"model": "m-1", "prompt_version": 2, "seconds": 3}))
+    ['good by LLM', 'good by LLM (model m-1)', 'good by LLM (prompt_version 2)']
+    """
+    stated = metadata if isinstance(metadata, dict) else {}
+    judge = f"{label[:100]} by {kind}"
+    named = (f"{judge} ({key} {str(stated[key])[:60]})" for key in sorted(_JUDGE_KEYS & {*stated}))
+    return dict.fromkeys((judge, *named), 0)
+
+
+def head_of(path: str) -> Head:
+    """The beginning of a file."""
+    with open_input(path) as stream:
+        return Head(path, stream.read(HEAD))
+
+
+def kinds_of(
+    paths: Sequence[str], kind: Callable[[Head], str | None], refusal: str
+) -> dict[str, str]:
+    """What each file of an export contains, by its beginning; unknown files are refused."""
+    kinds = {path: kind(head_of(path)) for path in paths}
+    unknown = next((path for path, known in kinds.items() if known is None), None)
+    if unknown is not None:
+        raise InputError("FIL-006", refusal, where=unknown)
+    return {path: str(known) for path, known in kinds.items()}
+
+
+def file_stem(path: str) -> str:
+    """The name of a file without folder and extension.
+
+    >>> file_stem("logs/run 1.results.json")
+    'run 1.results'
+    """
+    stem = re.sub(r"\.[A-Za-z0-9]{1,8}$", "", os.path.basename(path))
+    return "stdin" if path == "-" else stem or "file"
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return _KINDS[type(value)]
+    return repr(value)[:60]
+
+
+NOTHING = ("", "nan", "null", "none", "n/a", "na")
+_NO_ERROR = (
+    *(*NOTHING, "-", "false", "no", "n", "f", "0", "0.0", "[]", "{}"),
+    *("ok", "success", "pass", "passed", "no_error", "no_errors", "no error", "no errors"),
+)
+_STATUSES = {
+    **dict.fromkeys(("success", "succeeded", "successful", "passed", "pass"), "success"),
+    **dict.fromkeys(("ok", "completed", "complete", "done", "finished"), "success"),
+    **dict.fromkeys(("failed", "fail", "failure"), "failed"),
+    **dict.fromkeys(("error", "errored", "exception", "crashed"), "error"),
+    **dict.fromkeys(("timeout", "timed_out", "timedout"), "timeout"),
+    **dict.fromkeys(("cancelled", "canceled", "aborted", "skipped"), "cancelled"),
+}
+_NOT_OK = ("false", "no", "n", "f", "0", "0.0")
+_FAILURES = ("content_filter", "safety", "refusal", "invalid", "incorrect", "wrong")
+"""Words for a failure in a column such as `finish_reason`, besides those of a status."""
+_HTTP_OK = re.compile(r"20[0-6](?:\.0)?(?: [a-z -]+)?")
+"""What an `error_code` is after a request that went well."""
+_HTTP_FAILURE = re.compile(r"(?:http\S* )?[45]\d\d(?:\W.*)?", re.DOTALL)
+_UNIT = re.compile(r" ?(?:%|ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?)$")
+YES = ("ok", "valid", "verdict", "complete", "completed", "finished")
+"""Endings of the names of columns in which `no` or 0 reports a failure."""
+
+
+def status_of(word: str) -> str | None:
+    """The status that a word in lower case means; None if Assay doesn't know it.
+
+    >>> status_of("timed out"), status_of("pending")
+    ('timeout', None)
+    """
+    return _STATUSES.get(re.sub(r"[ -]+", "_", word))
+
+
+def failure_of(row: Mapping[str, Any], columns: Iterable[str]) -> str:
+    """Why a row has no result, from the first of these columns that reports it; empty if none does.
+
+    >>> failure_of({"judge_error": "no JSON", "score": 1}, ["score", "judge_error"])
+    'judge_error: no JSON'
+    """
+    for column in columns:
+        is_status = plain_name(column) == "status"
+        if is_status or may_report_failure(column):
+            value = row.get(column)
+            if reports_failure(column, value):
+                return f"{column}: {value}"
+    return ""
+
+
+def is_about_failure(column: str) -> bool:
+    """Whether a column reports failures even if its values are numbers, or true and false. A column
+    such as `verdict` or `ok` may be a metric.
+
+    >>> [is_about_failure(name) for name in ("error", "status_code", "verdict", "faithfulness")]
+    [True, True, False, False]
+    """
+    name = plain_name(column)
+    is_code = name.endswith(("status", "code"))
+    return name == "status" or (may_report_failure(column) and (is_code or not is_ending(column)))
+
+
+def reports_failure(column: str, value: Any, *, named: bool = False) -> bool:
+    """Whether the value in a column reports a failure; `named` if the user named the column."""
+    word = "" if value is None else str(value).strip().lower()
+    if is_ending(column) or (not named and plain_name(column) == "status"):
+        return _is_failure(column, word)
+    if plain_name(column).endswith("error_code") and _HTTP_OK.fullmatch(word):
+        return False
+    is_number = not named and is_kind_of_error(column) and _is_number(word)
+    return bool(value) and word not in _NO_ERROR and not is_number
+
+
+def _is_failure(column: str, word: str) -> bool:
+    """Whether a word reports a failure; in a column of answers, `no` or 0 doesn't."""
+    name = plain_name(column)
+    failed = re.sub(r"[ -]+", "_", word) in _FAILURES or status_of(word) not in (None, "success")
+    if name.endswith(("status", "code")):
+        return failed or _HTTP_FAILURE.fullmatch(word) is not None
+    return failed or (word in _NOT_OK and name.endswith(YES))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return Decimal(_UNIT.sub("", word)).is_finite()
+    except InvalidOperation:
+        return False

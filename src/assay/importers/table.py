@@ -26,12 +26,22 @@ from assay.importers.column_map import (
     completed,
     guess,
 )
-from assay.importers.failures import NOTHING, YES, reports_failure, status_of
 from assay.importers.head import Head
 from assay.importers.importer import Importer, NameVersion, Wanted
 from assay.importers.metric_names import may_be_less, plain_name
-from assay.importers.parts import head_of
-from assay.importers.samples import ENDED, UNVERSIONED, ResultOrigin, file_id, sample_run, short_id
+from assay.importers.samples import (
+    ENDED,
+    NOTHING,
+    UNVERSIONED,
+    YES,
+    ResultOrigin,
+    file_id,
+    head_of,
+    reports_failure,
+    sample_run,
+    short_id,
+    status_of,
+)
 from assay.importers.tally import ImportTally
 from assay.registry import near_miss
 

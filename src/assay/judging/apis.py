@@ -11,11 +11,11 @@ from assay.registry import Registry
 
 def needs_address(api: str) -> bool:
     """Whether a judge of this kind needs the URL of an endpoint."""
-    judge_api = JUDGES.get(api)
+    judge_api = JUDGE_APIS.get(api)
     return judge_api is not None and judge_api.dialect is not None
 
 
-JUDGES: Registry[Any] = Registry(
+JUDGE_APIS: Registry[Any] = Registry(
     "judge",
     homes={"assay.judging.endpoints:JUDGES": ("openai", "anthropic", "litellm")},
     group="assay.judges",

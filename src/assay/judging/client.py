@@ -11,28 +11,334 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from types import TracebackType
 from typing import Any, Literal, NamedTuple
 
+from msgspec import Struct
+
 from assay.canon import digest, time_text
 from assay.errors import InputError, NotEnoughEvidence, count
 from assay.files.json_files import parse_wide_json
+from assay.files.line_log import LineLog, LogErrors, LogPlace
 from assay.judging.answer_times import oldest
-from assay.judging.apis import JUDGES
-from assay.judging.budget import Budget, Usage
-from assay.judging.config import JudgeSpec, check_spec
+from assay.judging.apis import JUDGE_APIS as JUDGES
+from assay.judging.config import JudgeSpec, Price, check_spec
 from assay.judging.endpoints import DIALECTS, Prompt, Reply, refused_parameter
 from assay.judging.identity import warnings_of
-from assay.judging.journal import Entry, Journal
-from assay.judging.limiter import Limiter, retry_after
-from assay.judging.questions import Asked, Question, put, repair
+from assay.judging.questions import SALT_BYTES, Asked, Question, Salt, put, repair
 from assay.judging.replies import JudgeVerdict, read_verdict
 from assay.judging.transport import Exchange, Transport, UnreachableError
+
+BYTES_PER_TOKEN = 3
+"""Fewer than most languages have, so that estimates err on the high side."""
+
+
+class Usage(Struct, frozen=True):
+    """What a job cost, as documents have it. `unpriced` counts replies that did not report their
+    tokens.
+    """
+
+    judge: str
+    model: str
+    calls: int
+    cached: int
+    retries: int
+    repairs: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal | None
+    unpriced: int
+    slowed: int
+    left_out: tuple[str, ...]
+    """Parts of the request that the endpoint refused."""
+    answered_at: str | None
+    """When the oldest reply that was used came; None if one from the journal has no time."""
+    answered_by: dict[str, int]
+    """Replies by the model that the endpoint named in them."""
+    warnings: list[str]
+    """What breaks the judge protocol."""
+
+
+def tokens_of(messages: Iterable[Mapping[str, str]]) -> Decimal:
+    """How many tokens messages may have.
+
+    >>> tokens_of([{"content": "six of"}, {"content": "字"}])
+    Decimal('3')
+    """
+    return (
+        Decimal(sum(len(message["content"].encode("utf-8", "replace")) for message in messages))
+        / BYTES_PER_TOKEN
+    )
+
+
+def price_of(price: Price, input_tokens: Decimal | int, output_tokens: Decimal | int) -> Decimal:
+    """What this many tokens cost, in US dollars."""
+    return (
+        input_tokens * Decimal(str(price.input_per_million))
+        + output_tokens * Decimal(str(price.output_per_million))
+    ) / 1_000_000
+
+
+class Budget:
+    """The money of one judge in one job."""
+
+    def __init__(self, spec: JudgeSpec) -> None:
+        self.input_tokens = self.output_tokens = self.unpriced = 0
+        self._spec = spec
+        self._assumed = Decimal(0)
+        self._aside = Decimal(0)
+
+    def cost(self) -> Decimal | None:
+        """The cost of the replies that reported their tokens; None without a price."""
+        price = self._spec.price
+        return None if price is None else price_of(price, self.input_tokens, self.output_tokens)
+
+    def most(self, messages: Iterable[Mapping[str, str]]) -> Decimal:
+        """What a request may cost with the longest allowed reply; 0 without a limit."""
+        if self._spec.price is None or self._spec.limits.max_usd is None:
+            return Decimal(0)
+        return price_of(self._spec.price, tokens_of(messages), self._spec.max_tokens)
+
+    def set_aside(self, amount: Decimal) -> bool:
+        """Whether there is enough for one more request; if so, its price is set aside until
+        `settle`.
+        """
+        limit = self._spec.limits.max_usd
+        if limit is not None and (
+            self.cost() or Decimal(0)
+        ) + self._assumed + self._aside + amount > Decimal(str(limit)):
+            return False
+        self._aside += amount
+        return True
+
+    def settle(self, amount: Decimal) -> None:
+        """Release what was set aside for a request that has ended."""
+        self._aside -= amount
+
+    def assume(self, amount: Decimal) -> None:
+        """Count a payment whose amount is unknown."""
+        self._assumed += amount
+
+    def pay(self, input_tokens: int | None, output_tokens: int | None, *, at_most: Decimal) -> None:
+        """Count a reply, with its token usage if it reports that."""
+        self.input_tokens += input_tokens or 0
+        self.output_tokens += output_tokens or 0
+        if input_tokens is None or output_tokens is None:
+            self.unpriced += 1
+            self._assumed += at_most
+
+
+FORMAT = "assay.judge-journal/1"
+_ERRORS = LogErrors(
+    "JDG-004",
+    regular="Name a file, or pass --no-journal to keep nothing.",
+    busy="Wait for it, or give this job its own journal with --journal.",
+    damaged="Restore the file, or remove it and pay for its answers again.",
+    full="Every reply before this one is kept: make room and run again.",
+)
+
+
+class Entry(NamedTuple):
+    """One stored exchange."""
+
+    key: str
+    request: dict[str, Any]
+    reply: dict[str, Any]
+    at: str | None = None
+    """When the reply came; None if the journal doesn't say."""
+
+
+class Journal:
+    """Stored exchanges by key. Use it as a context; without a path it keeps nothing on disk."""
+
+    def __init__(self, path: str | None = None) -> None:
+        self.path = path
+        self.salt = Salt.fresh()
+        self._log = None if path is None else LineLog(path, _ERRORS)
+        self._places: dict[str, LogPlace] = {}
+        self._kept: dict[str, Entry] = {}
+
+    def __enter__(self) -> Journal:
+        if self._log is not None:
+            self._log.open(self._take)
+            if self._log.empty:
+                self._log.append({"journal": FORMAT, "salt": self.salt.value.hex()})
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._log is not None:
+            self._log.close(failing=error is not None)
+
+    def __len__(self) -> int:
+        return len(self._places) + len(self._kept)
+
+    @property
+    def cut(self) -> int:
+        """Bytes of a torn line that were cut off on opening."""
+        return 0 if self._log is None else self._log.cut
+
+    def get(self, key: str) -> Entry | None:
+        """What was stored under a key."""
+        if key in self._kept:
+            return self._kept[key]
+        place = self._places.get(key)
+        if place is None or self._log is None:
+            return None
+        tree = self._log.read(place)
+        at = tree.get("at")
+        return Entry(key, tree["request"], tree["reply"], at if isinstance(at, str) else None)
+
+    def put(self, entry: Entry) -> None:
+        """Store an exchange. When this returns, a killed process has not lost it."""
+        if self._log is None:
+            self._kept[entry.key] = entry
+            return
+        self._places[entry.key] = self._log.append(
+            {"key": entry.key, "at": entry.at, "request": entry.request, "reply": entry.reply}
+        )
+
+    def _take(self, tree: dict[str, Any], place: LogPlace, number: int) -> None:
+        path = self.path or ""
+        if number == 1:
+            if tree.get("journal") != FORMAT:
+                raise InputError(
+                    "JDG-004",
+                    f"is not a journal of judge work: its first line does not name {FORMAT}.",
+                    where=path,
+                )
+            self.salt = _salt(tree.get("salt"), path)
+        elif (
+            isinstance(tree.get("key"), str)
+            and isinstance(tree.get("reply"), dict)
+            and isinstance(tree.get("request"), dict)
+        ):
+            self._places[tree["key"]] = place
+        else:
+            raise InputError("JDG-004", f"line {number} contains no exchange.", where=path)
+
+
+def _salt(text: Any, path: str) -> Salt:
+    try:
+        value = bytes.fromhex(text)
+    except (ValueError, TypeError):
+        value = b""
+    if len(value) != SALT_BYTES:
+        raise InputError("JDG-004", "the first line has no salt.", where=path)
+    return Salt(value)
+
+
+class Limiter:
+    """Additive increase, multiplicative decrease, between 1 and a ceiling. It begins at the
+    ceiling, which the user chose.
+    """
+
+    def __init__(self, ceiling: int, *, clock: Callable[[], float]) -> None:
+        self.ceiling = ceiling
+        self.limit = float(ceiling)
+        self.in_flight = 0
+        self.slowed = 0
+        """How often the endpoint slowed us down."""
+        self._clock = clock
+        self._resume_at = float("-inf")
+        self._pause_s = 0.0
+        self._slowed_at = float("-inf")
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def acquire(self) -> None:
+        """Wait for a place, and for the end of any pause."""
+        while True:
+            now = self._clock()
+            if self._resume_at > now:
+                # a clock that was set back must not make the pause longer
+                self._resume_at = min(self._resume_at, now + self._pause_s)
+                await asyncio.sleep(self._resume_at - now)
+                continue
+            if self.in_flight < max(1, int(self.limit)):
+                self.in_flight += 1
+                return
+            place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(place)
+            try:
+                await place
+            except asyncio.CancelledError:
+                if place.done() and not place.cancelled():
+                    self._wake()  # pass the place on
+                raise
+
+    def release(self) -> None:
+        """Release a place."""
+        self.in_flight -= 1
+        self._wake()
+
+    def succeeded(self) -> None:
+        """After an answer, allow a little more."""
+        if self.limit < self.ceiling:
+            self.limit = min(float(self.ceiling), self.limit + 1 / self.limit)
+            self._wake()
+
+    def refused(self, *, started: float, retry_after_s: float | None) -> None:
+        """The endpoint reported overload. Requests that were already in flight when we slowed down
+        do not slow us down again.
+        """
+        now = self._clock()
+        if started >= self._slowed_at:
+            self.limit = max(1.0, self.limit / 2)
+            self._slowed_at = now
+            self.slowed += 1
+        if retry_after_s is not None:
+            self._pause_s = max(retry_after_s, min(self._resume_at - now, self._pause_s))
+            self._resume_at = now + self._pause_s
+
+    def _wake(self) -> None:
+        free = max(1, int(self.limit)) - self.in_flight
+        while free > 0 and self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                place.set_result(None)
+                free -= 1
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """How long the endpoint asks us to wait, in seconds.
+
+    A date is read against the endpoint's own clock, its Date header: ours may be wrong. Without
+    that header a date says nothing.
+
+    >>> retry_after({"Retry-After": "2.5"})
+    2.5
+    >>> retry_after(
+    ...     {
+    ...         "Retry-After": "Sun, 15 Nov 2026 10:00:07 GMT",
+    ...         "Date": "Sun, 15 Nov 2026 10:00:00 GMT",
+    ...     }
+    ... )
+    7.0
+    """
+    text = headers.get("Retry-After", "").strip()
+    if not text:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        try:
+            seconds = (
+                parsedate_to_datetime(text) - parsedate_to_datetime(headers.get("Date", ""))
+            ).total_seconds()
+        except (ValueError, TypeError, OverflowError):
+            return None
+    return seconds if 0 <= seconds < 1e9 else None
+
 
 GIVE_UP_AFTER = 25
 """After this many consecutive errors the endpoint counts as down, and nothing more is asked."""

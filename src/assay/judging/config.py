@@ -18,7 +18,7 @@ from assay import exact
 from assay.canon import digest
 from assay.errors import EvidenceError, ShelfError, UsageError, raise_faults
 from assay.files.json_files import Document
-from assay.judging.apis import JUDGES
+from assay.judging.apis import JUDGE_APIS as JUDGES
 from assay.records.evidence import ClosedRecord, Number
 from assay.records.reading import read_record
 

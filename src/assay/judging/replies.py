@@ -12,13 +12,13 @@ import msgspec
 
 from assay.files.json_files import parse_json
 from assay.judging.endpoints import Reply
-from assay.judging.fence import occurs
 from assay.judging.questions import (
     ClaimQuestion,
     PairQuestion,
     PassageQuestion,
     Question,
     RubricQuestion,
+    occurs,
 )
 
 _encode = msgspec.json.Encoder(order="sorted").encode

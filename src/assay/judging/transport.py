@@ -7,16 +7,18 @@ up to a limit. Retries, pacing and costs are the task of `client`.
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import UsageError
 from assay.installing import import_extra
-from assay.judging.apis import JUDGES
+from assay.judging.apis import JUDGE_APIS as JUDGES
 from assay.judging.config import JudgeSpec, key_of
-from assay.judging.endpoints import JudgeApi, JudgeRequest, Prompt, Reply, as_bytes
+from assay.judging.endpoints import JudgeApi, JudgeRequest, OpenAI, Prompt, Reply, as_bytes, encode
 
 if TYPE_CHECKING:
     import aiohttp
+
 
 MAX_REPLY = 1024 * 1024
 SHORTEST_KEY = 8
@@ -120,7 +122,6 @@ class Transport:
     async def _litellm(
         self, prompt: Prompt, *, without: frozenset[str], timeout_s: float
     ) -> Exchange:
-        from assay.judging.litellm import post
 
         return Exchange(
             *await post(self.spec, prompt, key=self._key, without=without, timeout_s=timeout_s)
@@ -184,3 +185,47 @@ def _client_errors() -> tuple[type[Exception], ...]:
     except ImportError:
         return ()
     return (ClientError,)
+
+
+async def post(
+    spec: JudgeSpec,
+    prompt: Prompt,
+    *,
+    key: str | None,
+    without: frozenset[str],
+    timeout_s: float,
+) -> tuple[dict[str, Any], int, Any, bytes]:
+    """One completion, in the shape of an HTTP exchange: request, status, headers, reply."""
+    # otherwise it fetches a price list from the network on import
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    litellm = import_extra(
+        "litellm",
+        "litellm",
+        "this judge needs the package litellm.",
+        where=spec.judge,
+        code="JDG-003",
+    )
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True  # it would print on standard output, next to our document
+    body = OpenAI().body(
+        spec, prompt.messages, prompt.schema, without=without, sample=prompt.sample
+    )
+    extra: dict[str, Any] = {"api_base": spec.base_url} if spec.base_url else {}
+    if key is not None:
+        extra["api_key"] = key
+    try:
+        reply = await litellm.acompletion(**body, **extra, timeout=timeout_s, num_retries=0)
+    except litellm.exceptions.APIConnectionError as error:
+        raise OSError(str(error)[:300]) from None
+    except Exception as error:
+        status = getattr(error, "status_code", None)
+        if not isinstance(status, int):
+            raise
+        response = getattr(error, "response", None)
+        return (
+            body,
+            status,
+            getattr(response, "headers", {}) or {},
+            str(error).encode("utf-8", "replace"),
+        )
+    return body, 200, {}, encode(reply.model_dump()).encode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """Where families and plugins come from: the tables that fill the registries of lower layers.
 
-A family is one module with a `FAMILY`, and one line here. A plugin is an entry point of an
-installed package, in one of the `GROUPS`. Its entry is named `package.name`, so it can't shadow a
+Families are listed in `assay.family`. A plugin is an entry point of an installed package, in one of
+the `GROUPS`. Its entry is named `package.name`, so it can't shadow a
 shipped one, now or in a later version. Nothing is loaded before its name is asked for.
 
 Everything a plugin needs can be imported from here: `from assay.plugins import Measure`.
@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.family import shipped
 from assay.registry import home_value
 
 if TYPE_CHECKING:
     from assay.errors import FormulaError as FormulaError
     from assay.errors import InputError as InputError
     from assay.exact import Ratio as Ratio
+    from assay.family import Family as Family
+    from assay.family import Verb as Verb
     from assay.files.inputs import open_input as open_input
     from assay.formulas.formula import Formula as Formula
     from assay.importers.importer import Importer as Importer
@@ -40,16 +43,16 @@ if TYPE_CHECKING:
 
 FAMILIES = {
     "assay.library.workflow:FAMILY": ("workflow",),
-    "assay.tools.family:FAMILY": ("flowmcp",),
-    "assay.exams.family:FAMILY": ("exam",),
+    **{home: (name,) for family in shipped() for name, home in family.systems.items()},
     "assay.library.release:FAMILY": ("release",),
 }
-"""Where each family registers itself, in the order in which they are shown."""
+"""Where the rules of each family are, in the order in which they are shown."""
 
 TYPES = {
     "Adapter": "assay.running.adapters:Adapter",
     "AdapterSpec": "assay.running.adapters:AdapterSpec",
     "CallFailed": "assay.tracing.failures:CallFailed",
+    "Family": "assay.family:Family",
     "Exporter": "assay.views.exporters:Exporter",
     "Format": "assay.views.exporters:Format",
     "Formula": "assay.formulas.formula:Formula",
@@ -64,6 +67,7 @@ TYPES = {
     "NameVersion": "assay.importers.importer:NameVersion",
     "Ratio": "assay.exact:Ratio",
     "Reply": "assay.judging.endpoints:Reply",
+    "Verb": "assay.family:Verb",
     "Undetermined": "assay.scoring.metrics.measure:Undetermined",
     "file_id": "assay.importers.samples:file_id",
     "open_input": "assay.files.inputs:open_input",
@@ -81,6 +85,7 @@ GROUPS = {
     "assay.judges": "JudgeApi",
     "assay.exporters": "Exporter",
     "assay.adapters": "",
+    "assay.families": "Family",
 }
 """The groups of entry points, and the type of each group's entries; an adapter's entry is a
 function that makes one.

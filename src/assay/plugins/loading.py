@@ -13,8 +13,10 @@ from typing import Any
 
 from assay import exact
 from assay.errors import AssayError, printable
+from assay.family import GROUP as FAMILY_GROUP
+from assay.family import Family
 from assay.plugins import GROUPS, TYPES
-from assay.plugins.points import broken, find_point, fingerprint
+from assay.plugins.points import broken, find_point, fingerprint, installed
 from assay.records.evidence import Run
 from assay.registry import home_value
 from assay.scoring.gate import GateResult
@@ -49,6 +51,16 @@ def outsider(group: str, name: str) -> Any:
     return guarded(group, name, entry)
 
 
+@cache
+def families_installed() -> tuple[Family, ...]:
+    """The families of installed packages, by name."""
+    return tuple(
+        outsider(FAMILY_GROUP, plugin.name)
+        for plugin in installed(FAMILY_GROUP)
+        if not plugin.fault
+    )
+
+
 def guarded(group: str, name: str, entry: Any) -> Any:
     """The entry with its functions checked at each call."""
 
@@ -70,6 +82,8 @@ def guarded(group: str, name: str, entry: Any) -> Any:
 
         return kept
 
+    if group == FAMILY_GROUP:
+        return entry
     if group == "assay.gates":
         if entry.rule is None:
             raise broken(group, name, "has no rule")

@@ -16,10 +16,10 @@ from assay.importers.column_map import check_map, columns_of, parse_map, scales_
 from assay.importers.head import Head
 from assay.importers.importer import Wanted
 from assay.importers.known import fitting
-from assay.importers.parts import head_of
 from assay.importers.recognition import described, is_foreign, unrecognised
-from assay.pipeline.importing import ImportedRuns, import_runs
+from assay.importers.samples import head_of
 from assay.registry import is_path, near_miss
+from assay.services.importing import ImportedRuns, import_runs
 
 if TYPE_CHECKING:
     from assay.project.config import Config

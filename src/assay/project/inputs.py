@@ -18,7 +18,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import to_builtins
 
-from assay.archive.evaluation_choice import (
+from assay.canon import pretty
+from assay.errors import InputError, NotEnoughEvidence
+from assay.files.atomic import write_file
+from assay.files.inputs import Source, file_digest
+from assay.files.json_files import Document, stream_documents
+from assay.project.imports import Reading, ToolRuns, import_files, is_importable
+from assay.project.ledger import open_store
+from assay.project.names import LedgerNames, Named, described
+from assay.registry import is_path, is_relative
+from assay.release.baseline import find
+from assay.release.baseline import names as baseline_names
+from assay.services.evaluation_choice import (
     FLAGS,
     MAP,
     EvaluationChoice,
@@ -27,7 +38,7 @@ from assay.archive.evaluation_choice import (
     own_profile,
     refuse_unknown_scales,
 )
-from assay.archive.evaluations import (
+from assay.services.evaluations import (
     LATEST,
     StoredEvaluation,
     ambiguous,
@@ -39,26 +50,15 @@ from assay.archive.evaluations import (
     stored_runs,
     versions_of,
 )
-from assay.errors import InputError, NotEnoughEvidence
-from assay.files.atomic import write_file
-from assay.files.inputs import Source, file_digest
-from assay.files.json_files import Document, stream_documents
-from assay.pipeline.made_profile import PASSED, map_option
-from assay.project.imports import Reading, ToolRuns, import_files, is_importable
-from assay.project.ledger import open_store
-from assay.project.names import LedgerNames, Named, described
-from assay.project.rules import GradedSide, RulesRequest, rules_for
-from assay.registry import is_path, is_relative
-from assay.release.baseline import find
-from assay.release.baseline import names as baseline_names
-from assay.views.documents import pretty
+from assay.services.importing import PASSED, map_option
+from assay.services.rules import GradedSide, RulesRequest, rules_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from assay.library.shelf import Shelf
-    from assay.pipeline.importing import ImportedRuns
     from assay.records.evaluation import VersionedName
+    from assay.services.importing import ImportedRuns
     from assay.store.ledger import Ledger
 
 
@@ -230,7 +230,7 @@ class InputResolver(LedgerNames):
                 self._lookup.note(f"{text} is the newest of {same:,} stored runs with this id")
             _write(path, [run])
             if grades is not None:
-                from assay.archive.grades import grade_of_run  # loaded only for names
+                from assay.services.storing import grade_of_run  # loaded only for names
 
                 grade = grade_of_run(ledger, text, project=self._project)
                 _write(grades, [] if grade is None else [grade])
@@ -333,7 +333,7 @@ class InputResolver(LedgerNames):
         """The record of a stored baseline. With a store, one that the folder lacks may be in the
         ledger: if it can't be read, the code that reads it reports why.
         """
-        from assay.project.baselines import find_named
+        from assay.services.named_baselines import find_named
         from assay.store.baselines import find_baseline
 
         lookup = self._lookup

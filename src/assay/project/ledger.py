@@ -12,7 +12,7 @@ from assay.files.atomic import refuse_links_out
 from assay.files.upwards import CONFIG_FILE, find_upwards
 
 if TYPE_CHECKING:
-    from assay.archive.store import Store
+    from assay.services.storing import Store
     from assay.store.ledger import Ledger
 
 
@@ -83,7 +83,7 @@ def open_store(
     """A project of the ledger around some work. Nothing is stored before the work calls `put`."""
     import tempfile
 
-    from assay.archive.store import IN_MEMORY, Store
+    from assay.services.storing import IN_MEMORY, Store
     from assay.store.ledger import known_project
 
     project = known_project(project)

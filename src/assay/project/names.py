@@ -8,8 +8,12 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from assay.archive import evaluations
-from assay.archive.evaluations import (
+from assay.errors import AssayError, NotEnoughEvidence, UsageError
+from assay.project.ledger import open_for, url_of
+from assay.registry import is_relative, near_miss
+from assay.release.baseline import no_baseline
+from assay.services import evaluations
+from assay.services.evaluations import (
     LATEST,
     StoredEvaluation,
     ambiguous,
@@ -17,10 +21,6 @@ from assay.archive.evaluations import (
     find_evaluation,
     list_evaluations,
 )
-from assay.errors import AssayError, NotEnoughEvidence, UsageError
-from assay.project.ledger import open_for, url_of
-from assay.registry import is_relative, near_miss
-from assay.release.baseline import no_baseline
 
 if TYPE_CHECKING:
     from assay.project.config import Config

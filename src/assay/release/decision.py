@@ -44,10 +44,9 @@ from assay.records.decision import (
 )
 from assay.records.summary import value_interval
 from assay.release.confirmation import Fresh, Suspect
-from assay.release.expectation import WANTED, expectation_of, too_weak
 from assay.release.observations import PASS, USED, Attempt, Check, Pair, Share, fails, score_feared
-from assay.release.pairs import slices_of
 from assay.release.pass_rate import check_pass_rate, passed_share
+from assay.release.plan import WANTED, expectation_of, too_weak
 from assay.release.policy import Limits, ReleaseRules
 from assay.release.rules import (
     CriterionChange,
@@ -57,15 +56,14 @@ from assay.release.rules import (
     pass_rate,
     ratios_of,
 )
-from assay.release.sides import Side
+from assay.release.sides import Side, slices_of
 from assay.stats.clusters import Groups, estimate_grouped_mean
 from assay.stats.comparison import Comparison, compare_differences
 from assay.stats.confirmation import false_alarm
 from assay.stats.estimate import DIFFERENCES, on_scale
 from assay.stats.flaky import find_flaky
-from assay.stats.intervals import Interval
+from assay.stats.intervals import Interval, mcnemar
 from assay.stats.means import estimate_counted_mean
-from assay.stats.rates import mcnemar
 
 EXITS = {"promote": 0, "hold": 1, "reject": 1, "not_enough_evidence": 4}
 """The exit code of each outcome."""

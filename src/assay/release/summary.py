@@ -30,9 +30,8 @@ from assay.records.summary import (
     value_interval,
 )
 from assay.stats.clusters import MINIMUM, estimate_clustered_mean, sampled_share
-from assay.stats.counts import Counts
 from assay.stats.estimate import SCORES, Range, on_scale
-from assay.stats.intervals import Interval, student
+from assay.stats.intervals import Counts, Interval, student
 from assay.stats.means import estimate_counted_mean
 
 TOP = 10

@@ -17,13 +17,11 @@ from typing import Any, NamedTuple
 
 from assay.errors import NotEnoughEvidence, count
 from assay.files.json_files import Document
-from assay.judging.budget import price_of, tokens_of
-from assay.judging.claims_task import claims_of, judge_parts, judged_runs
-from assay.judging.client import Client, JudgeAnswer
+from assay.judging.claims_task import claims_of, judge_parts, judged_runs, passages_of, weighed_runs
+from assay.judging.client import Client, JudgeAnswer, price_of, tokens_of
 from assay.judging.config import JudgeSpec
 from assay.judging.identity import rubric_name, scorer_of
 from assay.judging.items import item_of, shown
-from assay.judging.passages_task import passages_of, weighed_runs
 from assay.judging.questions import RUBRIC_PROMPT, Question, RubricQuestion
 from assay.judging.rubric_task import Judged, judge_rubric, questions_of, scored_runs
 from assay.records.reading import read_run

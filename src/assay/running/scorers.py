@@ -197,9 +197,6 @@ def with_verdicts(
     return verdicts
 
 
-# --- calling
-
-
 def call_of(function: Callable[..., Any], target: str, where: str) -> Callable[[Run], Any]:
     """How to call a scorer with a run: by the names of its parameters. A function with one
     parameter of any name gets the whole run, one with three gets inputs, outputs and expected.

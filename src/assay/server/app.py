@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 
 from assay import __version__
 from assay.server import pages, problems
@@ -33,6 +33,7 @@ from assay.server.routes import (
     system,
     telemetry,
 )
+from assay.server.served import served
 from assay.server.settings import ServerSettings, from_environment
 from assay.server.state import Services
 
@@ -46,11 +47,15 @@ MODULES = (
     records,
     library,
     telemetry,
-    *pages.PAGES,
 )
-"""Every file with routes. An application takes the routes themselves: FastAPI would search an
-included router for each request again.
+"""Every file with routes of the API. An application takes the routes themselves: FastAPI would
+search an included router for each request again.
 """
+
+
+def _routers() -> list[APIRouter]:
+    own = [module.router for module in MODULES]
+    return [*own, *(router for family in served() for router in family.routes), *pages.routers()]
 
 
 def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
@@ -97,7 +102,7 @@ def create_app(settings: ServerSettings, *, log: Log | None = None) -> FastAPI:
         lifespan=life,
         redirect_slashes=False,
         separate_input_output_schemas=False,
-        routes=[route for module in MODULES for route in module.router.routes],
+        routes=[route for router in _routers() for route in router.routes],
     )
     app.state.services = services
     app.state.executor = executor

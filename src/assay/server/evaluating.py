@@ -14,14 +14,14 @@ from typing import Any
 from assay.canon import encode
 from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
-from assay.pipeline.grading import Grader
 from assay.records.contract import ContractEnding, NotPlain
 from assay.server.background import Background
-from assay.server.graded_by import grader_of
 from assay.server.grading import DraftedGrade, make
+from assay.server.posted_runs import grader_of
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.server.streams import Key
+from assay.services.grading import Grader
 from assay.store import events as stored_events
 from assay.store import queue
 from assay.store.database_errors import is_away

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from assay.archive.grades import NO_BASIS, Basis, settled
 from assay.canon import digest
 from assay.files.json_files import Document
-from assay.pipeline.grading import Grader
-from assay.pipeline.payload import payload as payload_of
 from assay.records.digests import in_one_order
+from assay.services.grading import Grader
+from assay.services.payload import payload as payload_of
+from assay.services.storing import NO_BASIS, Basis, settled
 from assay.store.drafts import Draft, Stored, evidence_draft, graded_drafts
 
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from assay.archive.evaluations import StoredEvaluation, find_evaluation, read_evaluation
-from assay.archive.grades import newest_own, own_run
 from assay.errors import NotEnoughEvidence
-from assay.project.baselines import as_stored
 from assay.release.baseline import StoredBaseline
 from assay.server.problems import Problem
 from assay.server.state import Services
+from assay.services.evaluations import StoredEvaluation, find_evaluation, read_evaluation
+from assay.services.named_baselines import as_stored
+from assay.services.storing import newest_own, own_run
 from assay.store.baselines import find_baseline
 from assay.store.drafts import DIGEST as DIGEST
 from assay.store.drafts import Item

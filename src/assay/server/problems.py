@@ -18,7 +18,7 @@ from starlette.responses import Response
 
 from assay.canon import encode
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, printable
-from assay.errors.codes import CODES
+from assay.errors.codes import CODES as CODES
 from assay.store.database_errors import NoRoom
 
 MEDIA_TYPE = "application/problem+json"

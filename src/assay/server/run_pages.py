@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from assay.archive.grades import own_run
 from assay.server.state import Services
+from assay.services.storing import own_run
 from assay.store.drafts import Item
 from assay.store.facets import moment_key
 from assay.store.listing import GradeOf, evidence_of, grades_of

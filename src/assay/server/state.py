@@ -14,9 +14,7 @@ from typing import Any, TypeVar
 
 from fastapi import Depends, Request
 
-from assay.archive.evaluation_choice import OWN
-from assay.archive.grades import basis_of, links_draft, on_top
-from assay.canon import digest
+from assay.canon import digest, pretty
 from assay.errors import ShelfError
 from assay.files.json_files import read_json
 from assay.files.yaml_files import is_yaml_name
@@ -35,10 +33,11 @@ from assay.server.settings import ServerSettings
 from assay.server.streams import Hub
 from assay.server.workers import library_of
 from assay.server.writer import Writer
+from assay.services.evaluation_choice import OWN
+from assay.services.storing import basis_of, links_draft, on_top
 from assay.store.drafts import Link
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.listing import grades_of
-from assay.views.documents import pretty
 from assay.views.exporting import configured
 
 R = TypeVar("R")

@@ -13,11 +13,11 @@ from typing import Any, Literal, NamedTuple
 
 from assay.errors import InputError
 from assay.files.json_files import Document
-from assay.pipeline.grading import Grader
-from assay.pipeline.sides import Rereadable, severe_of, side_of
 from assay.records.decision import Decision
 from assay.release.policy import ReleaseRules
 from assay.services.compare import Asked, FreshRuns, ReadSide, compare
+from assay.services.grading import Grader
+from assay.services.sides import Rereadable, severe_of, side_of
 
 SideName = Literal["candidate", "baseline"]
 SIDES: tuple[SideName, SideName] = ("candidate", "baseline")

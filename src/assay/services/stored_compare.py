@@ -11,18 +11,18 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from assay.archive.evaluation_choice import EvaluationChoice, ToolProfile, baseline_settings
-from assay.archive.evaluations import StoredEvaluation, first_grade, stored_runs
-from assay.archive.grades import NO_BASIS, Basis
-from assay.archive.sides import KeptSide, Take, keep_side
 from assay.files.json_files import Document
-from assay.pipeline.grading import Grader
-from assay.pipeline.sides import severe_of
-from assay.project.baselines import as_stored
-from assay.project.rules import RulesRequest, graded_side, rules_for
 from assay.records.decision import Decision
 from assay.release.policy import ReleaseRules
 from assay.services.compare import Asked, Origin, check_origins, compare
+from assay.services.evaluation_choice import EvaluationChoice, ToolProfile, baseline_settings
+from assay.services.evaluations import StoredEvaluation, first_grade, stored_runs
+from assay.services.grading import Grader
+from assay.services.named_baselines import as_stored
+from assay.services.rules import RulesRequest, graded_side, rules_for
+from assay.services.sides import severe_of
+from assay.services.stored_sides import KeptSide, Take, keep_side
+from assay.services.storing import NO_BASIS, Basis
 from assay.store.baselines import KeptBaseline, evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Item
 from assay.store.ledger import Ledger

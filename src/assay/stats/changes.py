@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 from math import fsum, sqrt
 
 from assay.errors import count
+from assay.stats.agreement import cohen_kappa, count_pairs
 from assay.stats.intervals import Interval, binomial_cdf, t_quantile
-from assay.stats.kappa import cohen_kappa, count_pairs
 
 LEAST_ITEMS = 20
 """The number of items that the jackknife of a difference of kappas needs."""

@@ -1,4 +1,4 @@
-"""Confidence intervals for a share and for a mean, and their distributions, in plain Python.
+"""Confidence intervals for a share, a mean and a count, and their distributions, in plain Python.
 
 Every interval names its level and method. Where too little is known to give one, its ends are None
 and the reason is given: the standard error of one sample is not zero. `student` takes the spread it
@@ -7,10 +7,13 @@ is given; `means` checks whether the samples show one at all.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 from math import exp, inf, lgamma, log, sqrt
 from statistics import NormalDist
 from typing import Any, NamedTuple
+
+from assay.errors import UsageError
 
 
 class Interval(NamedTuple):
@@ -158,3 +161,139 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 def _away_from_zero(value: float, tiny: float) -> float:
     return tiny if abs(value) < tiny else value
+
+
+QUANTILES = (5, 25, 50, 75, 95)
+
+
+class Counts:
+    """A multiset of integers, each standing for a value of `unit`.
+
+    >>> scores = Counts(0.01)
+    >>> for score in (9000, 8000, 7000):
+    ...     scores.add(score)
+    >>> scores.mean(), scores.sd(), scores.quantile(50)
+    (80.0, 10.0, 80.0)
+    """
+
+    def __init__(self, unit: float) -> None:
+        self.scale = round(1 / unit)
+        self.counts: Counter[int] = Counter()
+
+    def add(self, value: int) -> None:
+        """Count one value."""
+        self.counts[value] += 1
+
+    @property
+    def n(self) -> int:
+        """How many were counted."""
+        return self.counts.total()
+
+    @property
+    def total(self) -> int:
+        """Their sum."""
+        return sum(value * count for value, count in self.counts.items())
+
+    @property
+    def squares(self) -> int:
+        """The sum of their squares."""
+        return sum(value * value * count for value, count in self.counts.items())
+
+    def mean(self) -> float | None:
+        """The mean, rounded once."""
+        n = self.n
+        return self.total / (n * self.scale) if n else None
+
+    def sd(self) -> float | None:
+        """The standard deviation with n - 1; None for fewer than two values, because one value
+        shows no spread.
+        """
+        n = self.n
+        if n < 2:
+            return None
+        total, squares = self.total, self.squares
+        return sqrt((n * squares - total * total) / (n * (n - 1))) / self.scale
+
+    def quantile(self, percent: int) -> float | None:
+        """A percentile, interpolated linearly between neighbours."""
+        n = self.n
+        if not n:
+            return None
+        place, part = divmod((n - 1) * percent, 100)
+        low = self.at(place)
+        high = self.at(min(place + 1, n - 1))
+        return (low * 100 + (high - low) * part) / (100 * self.scale)
+
+    def quantiles(self) -> dict[str, float | None]:
+        """The percentiles of the reporting bundle."""
+        return {f"p{percent}": self.quantile(percent) for percent in QUANTILES}
+
+    def at(self, place: int) -> int:
+        """The value at a place in their order, from 0."""
+        for value in sorted(self.counts):
+            place -= self.counts[value]
+            if place < 0:
+                return value
+        raise IndexError(place)
+
+    def histogram(self, low: int, high: int, bins: int) -> list[dict[str, float | int]]:
+        """Counts in equal bins; the last one includes its upper end."""
+        bin_counts = [0] * bins
+        for value, count in self.counts.items():
+            bin_counts[min(bins - 1, (value - low) * bins // (high - low))] += count
+        width = (high - low) / bins
+        return [
+            {
+                "low": (low + index * width) / self.scale,
+                "high": (low + (index + 1) * width) / self.scale,
+                "count": count,
+            }
+            for index, count in enumerate(bin_counts)
+        ]
+
+
+def mcnemar(first: int, second: int) -> float:
+    """The exact two-sided p-value of McNemar's test, from the number of pairs in which only the
+    first and only the second of two things happened.
+
+    >>> round(mcnemar(10, 2), 4)
+    0.0386
+    """
+    return min(1.0, 2 * binomial_cdf(min(first, second), first + second, 0.5))
+
+
+def rate_difference(
+    first: int, first_n: int, second: int, second_n: int, *, level: float = 0.95
+) -> Interval:
+    """Newcombe's interval for the difference of two rates of different samples, first minus second.
+
+    >>> found = rate_difference(56, 70, 48, 80)
+    >>> round(found.low, 4), round(found.high, 4)
+    (0.0524, 0.3339)
+
+    Source: Newcombe, Interval estimation for the difference between independent proportions, 1998,
+    method 10.
+    """
+    for count, n in ((first, first_n), (second, second_n)):
+        if not 0 <= count <= n:
+            raise UsageError(
+                "STA-001", f"the count is {count} of {n}.", fix="A count is from 0 to n."
+            )
+    ours, theirs = wilson(first, first_n, level=level), wilson(second, second_n, level=level)
+    if (
+        ours.value is None
+        or theirs.value is None
+        or ours.low is None
+        or ours.high is None
+        or theirs.low is None
+        or theirs.high is None
+    ):
+        return Interval.unknown(None, level, "newcombe", "no samples")
+    value = ours.value - theirs.value
+    if min(first_n, second_n) < 2:
+        return Interval.unknown(
+            value, level, "newcombe", "one sample has no spread to estimate from"
+        )
+    low = value - sqrt((ours.value - ours.low) ** 2 + (theirs.high - theirs.value) ** 2)
+    high = value + sqrt((ours.high - ours.value) ** 2 + (theirs.value - theirs.low) ** 2)
+    return Interval(value, max(-1.0, low), min(1.0, high), level, "newcombe")

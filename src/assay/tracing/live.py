@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
+from assay.tracing.dialects import meaning
 from assay.tracing.handoffs import handoffs
 from assay.tracing.recorder import OpenStep, Recorder
 from assay.tracing.rules import listed_tools, passages
-from assay.tracing.spans import Meaning, Span
+from assay.tracing.spans import Kind, Meaning, Span
 from assay.tracing.steps import TracedStep, traced_steps
 from assay.tracing.tools import TracedCall, tool_calls
 from assay.tracing.trace import Trace
@@ -196,3 +197,40 @@ class LiveRun:
             checked=call.checked,
             error=call.error,
         )
+
+
+_KINDS: dict[str, Kind] = {
+    "workflow.run": "workflow",
+    "executor.process": "step",
+    "invoke_agent": "agent",
+    "chat": "model",
+    "execute_tool": "tool",
+}
+
+
+class SpanFollower:
+    """The spans of one run. Another instrumentation may report the same model call again, so only
+    the framework's spans count (`own`), and searches that others report.
+    """
+
+    def __init__(self, live: LiveRun) -> None:
+        self.live = live
+        self.heard = False
+
+    def begins(self, span: Span, *, own: bool) -> None:
+        """A span begins."""
+        word, _, name = span.name.partition(" ")
+        self.heard = self.heard or own
+        kind = _KINDS.get(word, "other") if own else "other"
+        self.live.begins(span, Meaning(kind, str(span.attributes.get("executor.id", name))))
+
+    def ends(self, span: Span, *, own: bool, cancelled: bool) -> None:
+        """A span has ended, with all its attributes."""
+        meant = meaning(span)
+        if not own and meant.kind != "retrieval":
+            meant = Meaning("other", span.name)
+        if meant.kind == "tool" and not meant.refused:
+            meant = meant._replace(valid=True)  # the framework accepted the arguments
+        if cancelled:
+            meant = meant._replace(error="CancelledError")
+        self.live.ends(span.span_id, cancelled=cancelled, **meant._asdict())

@@ -1,5 +1,5 @@
-"""Reads spans in OTLP JSON, and from the output of the Python SDK's console exporter. `protobuf`
-reads OTLP protobuf.
+"""Reads spans in OTLP JSON and OTLP protobuf, and from the output of the Python SDK's console
+exporter.
 
 The bytes are untrusted. A malformed span becomes a `Fault` in its place, and the rest is read; a
 malformed document is an error. Nothing else is raised. `dialects` interprets the spans.
@@ -8,11 +8,13 @@ malformed document is an error. Nothing else is raised. `dialects` interprets th
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from assay.errors import Fault
+from assay.errors import Fault, InputError, UsageError
+from assay.installing import install_hint
 from assay.tracing.failures import error_of
 from assay.tracing.spans import Span
 
@@ -60,9 +62,6 @@ def is_console(tree: Any) -> bool:
         and "trace_id" in tree["context"]
         and "start_time" in tree
     )
-
-
-# --- OTLP as JSON
 
 
 def from_json(tree: Any, *, file: str = "", line: int | None = None) -> Iterator[Span | Fault]:
@@ -289,9 +288,6 @@ def same_trace(links: list[tuple[Any, Any]], trace_id: str) -> tuple[str, ...]:
     )
 
 
-# --- the console exporter of the Python SDK
-
-
 def from_console(given: Mapping[str, Any]) -> Span:
     """One span as `ConsoleSpanExporter` prints it. Raises ValueError with what is wrong."""
     try:
@@ -355,3 +351,44 @@ def _moment(value: Any, what: str) -> int:
         raise Wrong(
             f"{what} is {str(value)[:60]!r}; it must be a time such as 2026-11-15T10:00:00.000000Z"
         ) from None
+
+
+_IDS = ("traceId", "spanId", "parentSpanId")
+
+
+def from_protobuf(data: bytes, *, file: str = "") -> Iterator[Span | Fault]:
+    """The spans of an `ExportTraceServiceRequest` as protobuf."""
+    try:
+        from google.protobuf.json_format import MessageToDict  # type: ignore[import-untyped]
+        from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+            ExportTraceServiceRequest,
+        )
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "CLI-001",
+            f"{error.name} is not installed.",
+            where=file,
+            fix=f"{install_hint('otel')}, or send JSON.",
+        ) from None
+    try:
+        request = ExportTraceServiceRequest.FromString(data)
+    except (DecodeError, RecursionError) as error:
+        raise InputError(
+            "FIL-002",
+            f"can't be read as OTLP protobuf: {str(error)[:120] or 'decoding failed'}.",
+            where=file,
+            fix="The file may be cut off.",
+        ) from None
+    tree = MessageToDict(request)
+    for group in tree.get("resourceSpans", ()):
+        for scope in group.get("scopeSpans", ()):
+            for span in scope.get("spans", ()):
+                _write_hex(span)
+    yield from from_json(tree, file=file)
+
+
+def _write_hex(span: dict[str, Any]) -> None:
+    """Write the ids of a span in hex, as OTLP does; protobuf's own JSON has them in base64."""
+    for one in (span, *span.get("links", ())):
+        one.update({key: b64decode(one[key]).hex() for key in _IDS if key in one})

@@ -12,11 +12,6 @@ from assay.records.grade import GRADES_SCHEMA, Payload
 from assay.views.exporters import Exporter, Format
 
 
-def pretty(document: Any) -> bytes:
-    """JSON for people: two spaces, one final newline."""
-    return msgspec.json.format(encode(document), indent=2) + b"\n"
-
-
 def names_of(result: Mapping[str, Any]) -> tuple[Any, ...]:
     """What a person may call a run or its grade: its id, or its sample, alone or as a decision
     calls it, with its dataset. The sample of a run is in its dataset.

@@ -1,5 +1,5 @@
-"""SARIF 2.1.0, the form in which code hosts show results at the line they belong to: its parts, and
-the document of findings on tool schemas. Grades and decisions: `sarif_grades`.
+"""The parts of SARIF 2.1.0, the form in which code hosts show results at the line they belong to.
+Grades and decisions: `sarif_grades`.
 
 Rules and findings are made elsewhere; this module only writes them.
 Code scanning refuses a document with a result that has no line in a file. A finding that belongs to
@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
-
-from assay.records.tool_finding import LEVELS, SchemaFinding, SchemaRule
 
 SCHEMA_URI = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 VERSION = "2.1.0"
+LEVELS = ("error", "warning", "note")
+"""How much a result matters, most first."""
 FINGERPRINT = "assay/v1"
 """The name under which a result is known from run to run; a new way to compute it gets a new
 name.
@@ -29,41 +28,6 @@ NO_FILE = "assay.yaml"
 """The file in which results of no file are placed."""
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-
-
-def sarif(
-    findings_by_file: Sequence[tuple[str, Iterable[SchemaFinding]]],
-    rules: Mapping[str, SchemaRule],
-    *,
-    tool_version: str,
-    systems: Mapping[str, str],
-) -> dict[str, Any]:
-    """A SARIF document with one run: a result for each finding, in the order given, and every rule
-    that could have been broken.
-
-    A file is named relative to the root of the repository, with `/`; an address or the command of a
-    server is not a file. A finding whose rule is not in the table is refused: a reader could not
-    look it up. The same findings give the same document. `systems` names the systems they were made
-    under.
-
-    >>> sarif([], {}, tool_version="1.0", systems={})["runs"][0]["results"]
-    []
-    """
-    index = {rule: position for position, rule in enumerate(rules)}
-    seen: dict[str, int] = {}
-    results = []
-    for source, findings in findings_by_file:
-        for finding in findings:
-            if finding.rule not in index:
-                raise ValueError(f"no rule is named {finding.rule!r}")
-            results.append(_result(source, finding, index[finding.rule], seen))
-    run = {
-        "tool": tool([_descriptor(name, rule) for name, rule in rules.items()], tool_version),
-        "columnKind": "utf16CodeUnits",
-        "properties": dict(systems),
-        "results": results,
-    }
-    return {"$schema": SCHEMA_URI, "version": VERSION, "runs": [run]}
 
 
 def tool(rules: list[dict[str, Any]], version: str) -> dict[str, Any]:
@@ -110,34 +74,7 @@ def descriptor(name: str, holds: str, fix: str, level: str = "error") -> dict[st
         "name": "".join(part.capitalize() for part in re.split(r"[^A-Za-z0-9]+", name)),
         "shortDescription": message(holds),
         "help": message(fix),
-        "defaultConfiguration": {"level": _level(level)},
-    }
-
-
-def _descriptor(name: str, rule: SchemaRule) -> dict[str, Any]:
-    made = descriptor(name, rule.holds, rule.fix, rule.level)
-    return {**made, "properties": {"tags": [rule.spec]}} if rule.spec else made
-
-
-def _result(
-    source: str, finding: SchemaFinding, index: int, seen: dict[str, int]
-) -> dict[str, Any]:
-    place = file_place(source, finding.line) if is_file(source) else file_place(NO_FILE, 1)
-    names = [part for part in (source if not is_file(source) else "", finding.path) if part]
-    if names:
-        place["logicalLocations"] = [
-            {"fullyQualifiedName": "#".join(names), "kind": "member" if finding.path else "module"}
-        ]
-    parts = (f"{finding.path}:" if finding.path else "", finding.message, finding.fix)
-    key = fingerprint(source.replace("\\", "/"), finding.rule, finding.path)
-    seen[key] = seen.get(key, 0) + 1
-    return {
-        "ruleId": finding.rule,
-        "ruleIndex": index,
-        "level": _level(finding.level),
-        "message": message(" ".join(filter(None, parts))),
-        "locations": [place],
-        "partialFingerprints": {FINGERPRINT: f"{key}:{seen[key]}"},
+        "defaultConfiguration": {"level": checked_level(level)},
     }
 
 
@@ -161,7 +98,8 @@ def fingerprint(*names: str) -> str:
     return sha256("\0".join(names).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _level(level: str) -> str:
+def checked_level(level: str) -> str:
+    """The level, if SARIF knows it."""
     if level not in LEVELS:
         raise ValueError(f"{level!r} is not one of {', '.join(LEVELS)}")
     return level

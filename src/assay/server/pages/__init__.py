@@ -6,61 +6,48 @@ description.
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from assay.server.bodies import header
 from assay.server.pages import (
-    attachments,
-    charts,
     compare,
     decisions,
     evaluation,
     evaluations,
-    exams,
     files,
-    judges,
-    label,
-    label_item,
-    label_override,
-    label_rater,
     library,
-    live,
     login,
     overview,
     run,
     running,
     runs,
-    schemas,
 )
-from assay.server.pages.routing import PageRoute, mark, refused
+from assay.server.pages.layout import PageRoute, mark, refused
+from assay.server.served import served
 
 PAGES = (
     overview,
     evaluations,
     evaluation,
     running,
-    attachments,
     runs,
-    live,
     run,
     compare,
     decisions,
-    exams,
-    judges,
-    label,
-    label_rater,
-    label_override,
-    label_item,
-    schemas,
     library,
     login,
-    charts,
     files,
 )
-"""Every file with pages. If an address matches two, the first one serves it."""
+"""Every file with pages of the core. If an address matches two, the first one serves it."""
+
+
+def routers() -> list[APIRouter]:
+    """The pages of the core and of families."""
+    own = [module.router for module in PAGES]
+    return [*own, *(router for family in served() for router in family.pages)]
 
 
 def install(app: FastAPI) -> None:
@@ -69,8 +56,8 @@ def install(app: FastAPI) -> None:
     """
     app.state.page_paths = frozenset(
         route.path
-        for module in PAGES
-        for route in module.router.routes
+        for router in routers()
+        for route in router.routes
         if isinstance(route, PageRoute)
     )
     plain = app.exception_handlers[HTTPException]

@@ -9,52 +9,58 @@ is the whole state. A comparison that the command refuses has no decision here.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.archive.compared import newest_evaluations
-from assay.archive.samples import with_texts
-from assay.archive.sides import decision_drafts
-from assay.errors import AssayError, InputError
+from assay.errors import AssayError, InputError, NotEnoughEvidence
 from assay.records.decision import read_decision
-from assay.release.policy import ReleasePolicy
+from assay.release.policy import ReleasePolicy, ReleaseRules, make_release_rules
+from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal
-from assay.server.pages.compare_decision import decision_section, refuse_other_rules, refused
-from assay.server.pages.compared_rules import rules_for
-from assay.server.pages.compared_sides import (
-    BASELINE,
-    MAX_COMPARED,
-    MOST,
-    ComparedSide,
-    decide_between,
-    find_sides,
-    graded_alike,
-    rows_of_side,
-)
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
+from assay.server.pages.layout import SENT, PageRoute, page
+from assay.server.posted_runs import grader_by, with_additions
 from assay.server.problems import Problem
 from assay.server.routes.decisions import store_last
-from assay.server.state import SERVICES, Services
-from assay.store.baselines import list_baselines
-from assay.store.drafts import Draft
+from assay.server.state import SERVICES, Services, check_name
+from assay.services.evaluation_choice import EvaluationChoice
+from assay.services.evaluations import evaluation_label, first_grade
+from assay.services.regraded import regraded
+from assay.services.samples import (
+    baseline_runs,
+    newest_evaluations,
+    run_rows,
+    sample_rows,
+    with_texts,
+)
+from assay.services.sides import Documents, read_texts
+from assay.services.stored_compare import DecidedSides, ReleaseSide, choose_for, decide_stored
+from assay.services.stored_sides import Take, decision_drafts
+from assay.store.baselines import find_baseline, list_baselines
+from assay.store.drafts import Draft, draft
+from assay.store.listing import grades_of
 from assay.views.blocks import (
+    Button,
+    Details,
     Empty,
     Note,
     Paragraph,
     Part,
     Region,
     Section,
+    Verbatim,
     section,
 )
 from assay.views.compare import (
     CompareForm,
+    Version,
+    decision_parts,
     movement_chips,
     order_hint,
     page_links,
@@ -71,8 +77,357 @@ from assay.views.compare_rows import (
     count_movements,
     select_compared,
 )
-from assay.views.pieces import address
+from assay.views.decision_samples import NAMED, SampleTexts, SideName, TextCollector, new_failures
+from assay.views.pieces import address, link, phrase, sentence, strong
 from assay.views.sample_query import page_of
+from assay.views.samples import SampleRow
+
+_BARS = {
+    "tolerance": "tolerance {:g} points",
+    "min_pass_rate": "minimum pass rate {:.10g}%",
+    "confidence": "confidence {:.10g}%",
+    "min_overlap": "minimum overlap {:.10g}%",
+}
+
+
+class PageRules(NamedTuple):
+    """The rules of a decision."""
+
+    rules: ReleaseRules
+    policy: str
+    """The policy as a command names it."""
+    text: str
+    """The policy, and every number of it that assay.yaml changes."""
+    project: str = ""
+    """The rules of assay.yaml, if these are different ones."""
+
+
+def rules_for(services: Services, policy: str) -> PageRules:
+    """The project's rules, or those of another policy if one is named."""
+    own = services.settings.release
+    project = _page_rules(services, own.policy)
+    chosen = _page_rules(services, check_name(policy)) if policy else project
+    if own.config is not None and chosen.rules.digest != project.rules.digest:
+        return chosen._replace(project=project.text)
+    is_set = own.policy != "release" or any(value is not None for value in own.bars)
+    return chosen._replace(text=f"{chosen.text}, from {own.source}") if is_set else chosen
+
+
+def _page_rules(services: Services, policy: str) -> PageRules:
+    loaded = services.shelf.policy_of("release", policy)
+    own = services.settings.release
+    bars = (
+        _BARS[name].format(value if name == "tolerance" else value * 100)
+        for name, value in own.bars._asdict().items()
+        if value is not None
+    )
+    rules = make_release_rules(loaded, own.bars)
+    return PageRules(rules, policy, ", ".join([str(loaded.id), *bars]))
+
+
+def choice_for(
+    services: Services, candidate: ReleaseSide, baseline: ReleaseSide
+) -> EvaluationChoice:
+    """What both sides are graded by."""
+    own = services.settings.release
+    choice = choose_for(
+        candidate, baseline, policy=services.settings.policy, configured=own.graded_by
+    )
+    return with_additions(services, choice)
+
+
+def _graded_by(services: Services, candidate: ReleaseSide, baseline: ReleaseSide) -> list[str]:
+    """The options for what both sides are graded by that a command without assay.yaml needs."""
+    settings, own = services.settings, services.settings.release
+    try:
+        choice = choice_for(services, candidate, baseline)
+    except AssayError:  # there is no decision in this case
+        return []
+    named = choice.own is None  # else a profile that is named would replace it
+    has_policy = "policy" in own.graded_by or settings.policy != "workflow"
+    return [
+        *(["--profile", own.profile] if named and own.profile else []),
+        *(["--rubric", own.rubric] if named and own.rubric else []),
+        *(["--grading-policy", choice.policy] if has_policy else []),
+    ]
+
+
+def gate_command(
+    services: Services, project: str, candidate: ReleaseSide, baseline: ReleaseSide, policy: str
+) -> str:
+    """The command that makes the same decision, wherever it is run, and stores it."""
+    settings, own = services.settings, services.settings.release
+    address = settings.db
+    is_file = address.startswith("sqlite:") or "://" not in address
+    # the address of another database may contain a password: it comes from $ASSAY_DB or the file
+    kept = own.config is not None and (any(own.additions) or not is_file)
+    bars = {name: value for name, value in own.bars._asdict().items() if value is not None}
+    words = (
+        *("assay", "gate", candidate.name, "--baseline", baseline.name),
+        *("--release-policy", policy or own.policy),
+        *(word for name in bars for word in (f"--{name.replace('_', '-')}", repr(bars[name]))),
+        *(word for name in own.quarantine for word in ("--quarantine", name)),
+        *(word for name in own.slices for word in ("--slice", name)),
+        *_graded_by(services, candidate, baseline),
+        *(word for card in settings.cards for word in ("--judge-card", card)),
+        *(["--library", settings.library] if settings.library else []),
+        *(["--project", project] if project != "default" else []),
+        *(["--config", str(own.config)] if kept else ["--no-config"]),
+        *("--store", *([address] if is_file else [])),
+    )
+    return shlex.join(words)
+
+
+BASELINE = "baseline:"
+MOST = 2000
+"""How many runs of a side a page decides on; grading more takes too long for a page."""
+MAX_COMPARED = 5
+
+
+class ComparedSide(NamedTuple):
+    """One side of a comparison, for the decision and for display."""
+
+    side: ReleaseSide
+    version: Version
+
+
+def find_sides(services: Services, project: str, names: Sequence[str]) -> list[ComparedSide]:
+    """The sides that an address names, the baseline first. No name may occur twice."""
+    if len(names) > MAX_COMPARED:
+        raise Problem(
+            422,
+            f"a page compares at most {MAX_COMPARED} evaluations, not {len(names)}.",
+            where="of",
+            fix="Leave some of them out.",
+        )
+    sides: list[ComparedSide] = []
+    for place, name in enumerate(names):
+        compared = _find(services, project, name, first=place == 0)
+        if any(compared.side.digest == other.side.digest for other in sides):
+            raise InputError(
+                "REL-002",
+                f"{compared.version.name} would be compared with itself, which shows nothing.",
+                where="of",
+                fix="Choose another evaluation.",
+            )
+        sides.append(compared)
+    return sides
+
+
+def _find(services: Services, project: str, name: str, *, first: bool) -> ComparedSide:
+    if name.startswith(BASELINE):
+        return _baseline(services, project, name, first=first)
+    stored = lookup.evaluation(services, project, name)
+    of, label = stored.evaluation, evaluation_label(services.ledger, stored, project=project)
+    return ComparedSide(
+        ReleaseSide(label, stored=stored), Version(label, of.name, of, of.started, len(of.runs))
+    )
+
+
+def _baseline(services: Services, project: str, name: str, *, first: bool) -> ComparedSide:
+    if not first:
+        raise InputError(
+            "REL-002",
+            "a stored baseline can only come first: it is what the others are compared with.",
+            where="of",
+            fix="Choose an evaluation as the candidate.",
+        )
+    own = name.removeprefix(BASELINE)
+    kept = find_baseline(services.ledger, own, project=project)
+    if kept is None:
+        raise NotEnoughEvidence(
+            "REL-005",
+            f"there is no baseline {own[:80]!r} in this project.",
+            where="of",
+            fix="Choose one in the form, or store one with `assay baseline set NAME --store`.",
+        )
+    side = ReleaseSide(own, kept=kept)
+    made_at = str(kept.record.get("made_at") or "")
+    return ComparedSide(side, Version(name, own, None, made_at, len(side.evidence)))
+
+
+def rows_of_side(services: Services, project: str, side: ReleaseSide) -> list[SampleRow]:
+    """The samples of a side with their stored grades, without texts; for the runs of a baseline,
+    their newest grades.
+    """
+    ledger = services.ledger
+    if side.stored is not None:
+        return sample_rows(ledger, side.stored, project=project)
+    runs = baseline_runs(ledger, side.evidence, project=project)
+    return run_rows(ledger, runs, project=project)
+
+
+def graded_alike(services: Services, project: str, sides: Sequence[ReleaseSide]) -> bool:
+    """Whether all sides were stored with grades by the same rules, judging by their first grade."""
+    first: Mapping[str, Any] | None = None
+    for side in sides:
+        tree = _first_grade(services, project, side)
+        if tree is None:
+            continue
+        if first is not None and regraded(side.name, first, tree):
+            return False
+        first = first or tree
+    return True
+
+
+def _first_grade(services: Services, project: str, side: ReleaseSide) -> Any:
+    ledger = services.ledger
+    if side.stored is not None:
+        return first_grade(ledger, side.stored, project=project)
+    grades = grades_of(ledger.database, project, side.evidence[:1])
+    newest = [stored[-1].digest for stored in grades.values() if stored]
+    item = ledger.get(newest[0], project=project) if newest else None
+    return None if item is None or item.body is None else item.tree()
+
+
+def texts_between(
+    services: Services,
+    project: str,
+    candidate: ReleaseSide,
+    baseline: ReleaseSide,
+    decided: DecidedSides,
+) -> dict[str, SampleTexts]:
+    """Question and answers of the samples that newly fail."""
+    named = {item.sample for item in new_failures(decided.decision)[:NAMED]}
+    collector = TextCollector()
+    if named:
+        choice = choice_for(services, candidate, baseline)
+        grader = grader_by(services, project, choice, stored_cards=False)
+        sides: tuple[tuple[SideName, Documents], ...] = (
+            ("candidate", decided.candidate.documents),
+            ("baseline", decided.baseline.documents),
+        )
+        for name, documents in sides:
+            for _ in read_texts(documents, grader, name, named, collector):
+                pass
+    return collector.texts()
+
+
+def decide_between(
+    services: Services,
+    project: str,
+    candidate: ReleaseSide,
+    baseline: ReleaseSide,
+    policy: str,
+    *,
+    take: Take | None = None,
+    author: str | None = None,
+) -> DecidedSides:
+    """The decision on two sides, as `assay gate` makes it under the same assay.yaml."""
+    rules, choice = rules_for(services, policy).rules, choice_for(services, candidate, baseline)
+    # like the command, which uses only the cards it is given
+    grader = grader_by(services, project, choice, stored_cards=False)
+    return decide_stored(
+        services.ledger,
+        candidate,
+        baseline,
+        rules,
+        grader,
+        choice=choice,
+        project=project,
+        quarantine=services.settings.release.quarantine,
+        slices=services.settings.release.slices,
+        take=take,
+        basis=grader.basis,
+        author=author,
+    )
+
+
+def refused(title: str, error: AssayError | Problem) -> Section:
+    """Why something was refused, and what to do."""
+    message = error.detail if isinstance(error, Problem) else error.message
+    fix = [Paragraph(phrase(strong("What to do: "), error.fix))] if error.fix else []
+    return section(
+        title,
+        Note(sentence(message), "bad"),
+        *fix,
+        Paragraph(f"Error {error.code}.", "hint"),
+        id="refused",
+    )
+
+
+def decision_section(
+    services: Services,
+    principal: Principal,
+    candidate: ComparedSide,
+    baseline: ComparedSide,
+    query: CompareQuery,
+) -> tuple[Section, str]:
+    """Whether the candidate may replace the baseline, by the rules of the command; and, if stored
+    scores don't show what moved, the reason as a key of UNMOVED.
+    """
+    project, ours, theirs = principal.project, candidate.side, baseline.side
+    command = Verbatim(gate_command(services, project, ours, theirs, query.policy))
+    title = f"May {candidate.version.name} replace {baseline.version.name}?"
+    why_not = (
+        f"a side has more than {MOST:,} runs, which takes longer than a page may"
+        if max(len(ours.evidence), len(theirs.evidence)) > MOST
+        else ""
+    )
+    if why_not:
+        text = f"Not decided here: {why_not}. The command decides, and stores the decision:"
+        return section(title, Note(text), command, id="decision"), ""
+    try:
+        rules = rules_for(services, query.policy)
+        decided = decide_between(services, project, ours, theirs, query.policy)
+        texts = texts_between(services, project, ours, theirs, decided)
+    except (AssayError, Problem) as error:
+        parts = refused("No decision", error).parts
+        return section(title, *parts, id="decision", kind="refused"), "refused"
+    unmoved = "regraded" if decided.regraded else ""
+    if rules.project:
+        return section(
+            title,
+            Note(_other_rules(rules), "bad"),
+            *decision_parts(decided.decision, under=rules.text, texts=texts),
+            Paragraph("This page doesn't store it. The command does:"),
+            command,
+            id="decision",
+        ), unmoved
+    return section(
+        title,
+        *decision_parts(decided.decision, under=rules.text, texts=texts),
+        _storing(services, principal, decided, (ours, theirs), query.policy),
+        Details("The same decision by the command", [command]),
+        id="decision",
+    ), unmoved
+
+
+def _other_rules(rules: PageRules) -> str:
+    return (
+        f"{rules.text}: not the project's release rules. `assay gate` decides under"
+        f" {rules.project} here."
+    )
+
+
+def refuse_other_rules(services: Services, policy: str) -> None:
+    """Refuse to store a decision that was not made by the project's rules."""
+    rules = rules_for(services, policy)
+    if rules.project:
+        raise Problem(422, _other_rules(rules), fix="Choose the project's rules in the form.")
+
+
+def _storing(
+    services: Services,
+    principal: Principal,
+    decided: DecidedSides,
+    sides: tuple[ReleaseSide, ReleaseSide],
+    policy: str,
+) -> Part:
+    """The button that stores a decision, or where it is stored."""
+    name = draft(decided.decision.tree(), kind="decision").name
+    if services.ledger.get(name, project=principal.project) is not None:
+        stored = link("Open the stored decision", address("decisions", name))
+        return Paragraph(phrase("This decision is stored. ", stored))
+    if "write" not in principal.scopes:
+        return Paragraph("Not stored: that needs a token with the `write` scope.", "hint")
+    # by digest: a name may mean another evaluation by the time the button is pressed
+    candidate, baseline = (
+        side.digest if side.stored is not None else BASELINE + side.digest for side in sides
+    )
+    hidden = {"candidate": candidate, "baseline": baseline, "policy": policy, "decision": name}
+    return Button("Store this decision", "/compare", hidden)
+
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 OFFERED = 100
@@ -131,9 +486,6 @@ def compare(
     return page(request, "Compare", chooser, *parts, nav="/compare", lead=LEAD, status=status)
 
 
-# --- the form
-
-
 def _form(services: Services, project: str, query: CompareQuery) -> CompareForm:
     """The evaluations on offer and those selected. An evaluation that is older than those on offer
     stays selected.
@@ -179,9 +531,6 @@ def _baselines(services: Services, project: str) -> list[tuple[str, str]]:
             day = f" · {made_at[:10]}" if isinstance(made_at, str) else ""
             baselines.setdefault(f"{BASELINE}{name}", f"baseline {name}{day}")
     return list(baselines.items())
-
-
-# --- what is compared
 
 
 def _parts(
@@ -269,9 +618,6 @@ def _with_texts(
         )
         for sample in samples
     ]
-
-
-# --- storing the decision
 
 
 @router.post("/compare")

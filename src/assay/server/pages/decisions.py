@@ -4,7 +4,7 @@ is a decision too, with its own rules and letters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
@@ -13,40 +13,33 @@ import msgspec
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.archive.compared import evaluation_of_runs
-from assay.archive.evaluations import StoredEvaluation, evaluation_label, list_evaluations
-from assay.archive.sides import DecisionEvidence, evidence_of_decision
+from assay import exact
 from assay.records.decision import DECISION_SCHEMA, Decision, read_decision
-from assay.records.exam import EXAM_GATE
-from assay.records.tool_gate import SCHEMA_GATE, ToolGate
-from assay.records.typed import convert
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages import gate_parts
-from assay.server.pages.decision_pairs import pairs_of
-from assay.server.pages.layout import block, page
-from assay.server.pages.paging import Cursor, RecordList, Text, record_page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import Cursor, PageRoute, RecordList, Text, block, page, record_page
+from assay.server.served import Line, gate_pages
 from assay.server.state import SERVICES, Services
+from assay.services.evaluations import StoredEvaluation, evaluation_label, list_evaluations
+from assay.services.samples import evaluation_of_runs
+from assay.services.stored_sides import DecisionEvidence, evidence_of_decision
 from assay.store.drafts import Item
+from assay.store.listing import grades_of
 from assay.store.recent import SIDES, SideWorkflows, sides_of
-from assay.views.blocks import (
-    Column,
-    Empty,
-    Facts,
-    Field,
-    Paragraph,
-    Part,
-    Section,
-    Table,
-    section,
-)
+from assay.views.blocks import Column, Empty, Facts, Field, Paragraph, Part, Section, Table, section
 from assay.views.charts import Chart
-from assay.views.charts.chart import shown as stated
+from assay.views.charts.decisions import ScorePair
 from assay.views.decision import OUTCOMES
+from assay.views.decision_samples import (
+    NO_TEXTS,
+    SideName,
+    TextCollector,
+    Texts,
+    samples_to_show,
+    title_in,
+)
 from assay.views.decision_sections import MAX_ROWS, decision_charts, decision_view
 from assay.views.pieces import (
-    Piece,
     address,
     clip,
     code,
@@ -58,11 +51,129 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.pieces import listed as listed_pieces
-from assay.views.tool_gate import first_reason, gate_outcome, gate_title
+from assay.views.samples import sample_evidence, sample_grade
+
+MOST = 1000
+"""Up to this many runs of a side, every pair is shown."""
+
+
+class _Grade(msgspec.Struct):
+    run_id: Any = None
+    sample_id: Any = None
+    dataset: dict[str, Any] | None = None
+    weighted_score: Any = None
+
+
+_read = msgspec.json.Decoder(_Grade).decode
+
+
+class Pairs(NamedTuple):
+    """The scores of every pair, and the address of each sample's run on either side."""
+
+    pairs: Sequence[ScorePair] | None
+    """None if there are too many, or no evidence is stored."""
+    runs: dict[str, str]
+    """The addresses of the candidate's runs, by sample."""
+    before: dict[str, str]
+    """The addresses of the baseline's runs, by sample."""
+    texts: Texts = NO_TEXTS
+    """Question and answers of the samples that the decision names."""
+
+
+def pairs_of(
+    services: Services,
+    project: str,
+    decided_on: DecisionEvidence,
+    decision: Decision,
+    *,
+    within: Mapping[str, str | None] | None = None,
+) -> Pairs:
+    """Every pair of a decision. `within` names the evaluation of each side, if it has one."""
+    sides: dict[SideName, list[str]] = {
+        "candidate": decided_on.candidate,
+        "baseline": decided_on.baseline,
+    }
+    runs: dict[str, dict[str, str]] = {name: {} for name in sides}
+    named, collector = set(samples_to_show(decision)), TextCollector()
+    if not all(sides.values()) or any(len(side_pairs) > MOST for side_pairs in sides.values()):
+        return Pairs(None, {}, {})
+    scores: dict[str, dict[str, list[float]]] = {}
+    for name, evidence in sides.items():
+        shown: list[tuple[str, str, bytes]] = []
+        for digest, body in _grades(services, project, evidence, set(decided_on.decided)):
+            grade = _read(body)
+            sample = _sample(grade)
+            if sample in named:
+                shown.append((digest, sample, body))
+            if exact.is_number(grade.weighted_score):
+                scores.setdefault(sample, {}).setdefault(name, []).append(
+                    float(grade.weighted_score)
+                )
+            runs[name][sample] = address("runs", digest, in_=(within or {}).get(name))
+        _collect(services, project, name, shown, collector)
+    means = {
+        sample: {name: sum(values) / len(values) for name, values in by_side.items()}
+        for sample, by_side in scores.items()
+        if sample not in decision.missing.quarantined
+    }
+    pairs = [
+        ScorePair(
+            sample,
+            by_side.get("candidate"),
+            by_side.get("baseline"),
+            title_in(decision, sample),
+        )
+        for sample, by_side in means.items()
+    ]
+    return Pairs(pairs, runs["candidate"], runs["baseline"], collector.texts())
+
+
+def _collect(
+    services: Services,
+    project: str,
+    side: SideName,
+    shown: Sequence[tuple[str, str, bytes]],
+    into: TextCollector,
+) -> None:
+    """The texts of these runs of a side: their digests, their samples and their grades."""
+    bodies = services.ledger.get_many({digest for digest, _, _ in shown}, project=project)
+    for digest, sample, graded in shown:
+        item = bodies.get(digest)
+        if item is not None and item.body is not None and item.kind == "run":
+            into.add(side, sample, sample_grade(graded), sample_evidence(item.checked()))
+
+
+def _grades(
+    services: Services, project: str, evidence: list[str], decided: set[str]
+) -> Iterable[tuple[str, bytes]]:
+    """The grade of each record that the decision is based on, with that record. Runs with the same
+    scorecard share its grades.
+    """
+    known = grades_of(services.ledger.database, project, evidence)
+    chosen = {
+        digest: next(
+            (grade.digest for grade in known.get(digest, ()) if grade.digest in decided), None
+        )
+        for digest in evidence
+    }
+    bodies = services.ledger.get_many(
+        {grade for grade in chosen.values() if grade is not None}, project=project
+    )
+    for digest, grade in chosen.items():
+        item = bodies.get(grade or "")
+        if item is not None and item.body is not None:
+            yield digest, item.body
+
+
+def _sample(grade: _Grade) -> str:
+    dataset = grade.dataset or {}
+    if dataset.get("id") is not None:
+        return f"{dataset['id']}/{dataset.get('sample_id')}"
+    return str(grade.sample_id if grade.sample_id is not None else grade.run_id)
+
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 LIST = RecordList("decision", "Decisions", "/decisions")
-NAMED = {DECISION_SCHEMA: "release", EXAM_GATE: "exam gate", SCHEMA_GATE: "tool schemas"}
 _GATES = {"gate-passed": True, "gate-not-passed": False}
 CHOICES = (
     *((name, word) for name, (word, _) in OUTCOMES.items()),
@@ -94,24 +205,10 @@ class _DecisionBrief(msgspec.Struct):
     passed: Any = None
     candidate: _Side | None = None
     baseline: _Side | None = None
-    capstone: dict[str, Any] | None = None
-    reasons: list[str] = []
-    results: Any = None
 
 
 read_brief = msgspec.json.Decoder(_DecisionBrief).decode
 """The fields of a stored decision that a list shows."""
-
-
-class Line(NamedTuple):
-    """A decision in a list."""
-
-    name: str
-    outcome: Piece
-    why: str
-    kind: str
-    version: str = ""
-    """The version of a workflow that both sides are."""
 
 
 def _first_command(services: Services, project: str) -> str:
@@ -193,7 +290,7 @@ def rows_of_decisions(services: Services, project: str, items: Sequence[Item]) -
 def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
     decision = read_brief(item.checked()) if item.body is not None else None
     line = (
-        _line(decision, sides)
+        _line(item.checked(), sides)
         if decision is not None
         else Line(
             "forgotten decision",
@@ -213,21 +310,13 @@ def _row(item: Item, sides: dict[str, SideWorkflows]) -> list[str]:
     ]
 
 
-def _line(decision: _DecisionBrief, sides: dict[str, SideWorkflows]) -> Line:
-    kind = NAMED.get(str(decision.schema), "of an unknown kind")
-    if decision.schema == EXAM_GATE:
-        score = decision.capstone or {}
-        return Line(
-            f"Exam gate, score {stated(score.get('score'))} of {stated(score.get('n'))} items",
-            gate_parts.passed(decision.passed),
-            "; ".join(decision.reasons) or "no reason given",
-            kind,
-        )
-    if decision.schema == SCHEMA_GATE:
+def _line(body: bytes, sides: dict[str, SideWorkflows]) -> Line:
+    decision = read_brief(body)
+    gate = gate_pages().get(str(decision.schema))
+    if gate is not None:
         with suppress(msgspec.ValidationError):
-            given = {"passed": decision.passed, "results": decision.results}
-            gate = convert(given, ToolGate)
-            return Line(gate_title(gate), gate_outcome(gate), first_reason(gate), kind)
+            return gate.line(body)
+    kind = "release" if decision.schema == DECISION_SCHEMA else "of an unknown kind"
     first, other = (side_name(sides.get(side), getattr(decision, side), side) for side in SIDES)
     outcome, reason = verdict(decision.outcome), str(decision.reason or "no reason given")
     if first == other:
@@ -248,9 +337,6 @@ def side_name(named: SideWorkflows | None, summary: _Side | None, side: str) -> 
     )
 
 
-# --- one decision
-
-
 @router.get("/decisions/{digest}")
 def show_decision(
     request: Request, digest: str, principal: Principal = READ, services: Services = SERVICES
@@ -260,7 +346,7 @@ def show_decision(
     sides = sides_of(services.ledger.database, principal.project, [item.seq], look_at=MAX_ROWS).get(
         item.seq, {}
     )
-    line = _line(read_brief(item.checked()), sides)
+    line = _line(item.checked(), sides)
     parts = _parts(services, principal.project, item)
     title = line.name
     if line.version:  # then the names of the evaluations tell the sides apart
@@ -275,12 +361,10 @@ def _parts(services: Services, project: str, item: Item) -> list[Part]:
     if release is not None:
         return _release_parts(services, project, item, release)
     tree: dict[str, Any] = item.tree()
-    gate = {EXAM_GATE: gate_parts.exam, SCHEMA_GATE: gate_parts.schemas}.get(
-        str(tree.get("schema"))
-    )
+    gate = gate_pages().get(str(tree.get("schema")))
     if gate is not None:
         with suppress(msgspec.ValidationError):
-            return gate(services, project, item, tree)
+            return gate.parts(services, project, item, tree)
     whole = address("api", "v1", "records", item.digest)
     return [section("The record", block("As stored", tree, whole))]
 

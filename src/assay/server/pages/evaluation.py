@@ -7,20 +7,17 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from assay.archive.evaluations import LATEST, StoredEvaluation
-from assay.archive.labels import labels_of_evaluation
-from assay.archive.sample_view import SampleView, policies_of, view_samples
-from assay.archive.samples import with_texts
-from assay.archive.sides import evidence_of_decision
-from assay.errors import count
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages.compared_sides import BASELINE
+from assay.server.pages.compare import BASELINE
 from assay.server.pages.decisions import read_brief
-from assay.server.pages.layout import page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import PageRoute, page
 from assay.server.routing import reads
+from assay.server.served import served
 from assay.server.state import SERVICES, Services
+from assay.services.evaluations import LATEST, StoredEvaluation
+from assay.services.samples import SampleView, policies_of, view_samples, with_texts
+from assay.services.stored_sides import evidence_of_decision
 from assay.views.evaluation_page import (
     Reference,
     evaluation_figures,
@@ -28,13 +25,11 @@ from assay.views.evaluation_page import (
     samples_region,
 )
 from assay.views.evaluations import import_notes, unchecked, versioned
-from assay.views.pieces import address, clip, link, listed, phrase, verdict
+from assay.views.pieces import address, link, listed, verdict
 from assay.views.sample_query import SampleQuery, count_samples, page_of, read_query
 from assay.views.sample_table import SampleLinks, criterion_columns
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
-OVERRIDES = 5
-"""How many runs with an override are linked."""
 
 
 @router.get("/evaluations/{name}", openapi_extra=reads(*SampleQuery.__struct_fields__))
@@ -77,7 +72,14 @@ def get_evaluation(
             counts,
             _reference(stored, view, links),
             _decision(services, project, stored),
-            _people(services, project, stored, view),
+            listed(
+                [
+                    family.of_evaluation(services, project, stored, view)
+                    for family in served()
+                    if family.of_evaluation is not None
+                ],
+                " ",
+            ),
             unchecked=unchecked(evaluation.settings),
             noted=import_notes(evaluation.settings),
         ),
@@ -110,31 +112,6 @@ def _reference(stored: StoredEvaluation, view: SampleView, links: SampleLinks) -
         text=f"{name}, {before.name} ({versioned(before.workflow)})",
         href=address("evaluations", before.id),
     )
-
-
-def _people(services: Services, project: str, stored: StoredEvaluation, view: SampleView) -> str:
-    """How many verdicts people gave on these runs, with links; empty if there are none."""
-    labels = labels_of_evaluation(services.ledger, stored.digest, project=project)
-    parts = []
-    if labels.labels:
-        on = f" on {count(labels.items, 'run')} by {count(labels.raters, 'rater')}"
-        parts.append(phrase(link(count(labels.labels, "label"), "/label"), on))
-    if labels.overrides:
-        names = {run.digest: row.sample for row in view.rows for run in row.runs}
-        runs = [
-            link(clip(names.get(run, run), 60), address("runs", run, in_=stored.evaluation.id))
-            for run in labels.overridden[:OVERRIDES]
-        ]
-        more = labels.overrides - len(runs)
-        parts.append(
-            phrase(
-                f"overrides on {count(labels.overrides, 'run')} ({labels.to_pass:,} pass,"
-                f" {labels.to_fail:,} fail): ",
-                listed(runs),
-                f" and {more:,} more" if more else "",
-            )
-        )
-    return phrase("People's verdicts: ", listed(parts, "; ")) if parts else ""
 
 
 def _decision(services: Services, project: str, stored: StoredEvaluation) -> str:

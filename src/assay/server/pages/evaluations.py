@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from assay.archive.evaluations import read_brief
 from assay.server.auth import READ, Principal
-from assay.server.pages.paging import Cursor, RecordList, Text, record_page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import Cursor, PageRoute, RecordList, Text, record_page
 from assay.server.state import SERVICES, Services
+from assay.services.evaluations import read_brief
 from assay.store.drafts import Item
 from assay.store.listing import evaluation_tags
 from assay.store.names import seen

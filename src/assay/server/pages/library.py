@@ -4,41 +4,375 @@ measures and formulas they use.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from assay import exact
 from assay.errors import ShelfError, count
 from assay.formulas import FORMULAS
-from assay.grading.policy import make_rules
+from assay.grading.policy import Policy, Rules, make_rules
+from assay.grading.rules import effective_floor
+from assay.judging.card import WITHOUT_TERMS
 from assay.library.families import FAMILIES, WORKFLOW
+from assay.library.lock import BUILTIN
 from assay.library.shelf import KINDS, ShelfFile, version_key
-from assay.scoring.gates import GATES
+from assay.records.evaluation import Evaluation
+from assay.records.scorecard import Criterion
+from assay.scoring.gates import GATES, REQUIRED
 from assay.scoring.metrics import MEASURES
-from assay.scoring.profile import Profile
+from assay.scoring.profile import Profile, make_plan
+from assay.scoring.rubric import Rubric
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages import shelf_parts
-from assay.server.pages.layout import page
-from assay.server.pages.routing import PageRoute
-from assay.server.pages.shelf_use import origin_of, origin_of_name, profiles_with, used_by
+from assay.server.pages.layout import PageRoute, page
+from assay.server.routes.library import plain
 from assay.server.state import SERVICES, Services, check_name, on_shelf
+from assay.services.samples import NEWEST_LOOKED_AT as LOOKED_AT
+from assay.services.samples import evaluations_graded_by
+from assay.store.recent import GradedBy
 from assay.views.blocks import (
     Column,
     Details,
     Facts,
+    Group,
+    Heading,
     Paragraph,
     Part,
+    Section,
+    Sentences,
     Table,
     Verbatim,
     contents,
     section,
 )
-from assay.views.events import plain
-from assay.views.pieces import address, code, link, shown
+from assay.views.evaluations import versioned
+from assay.views.events import plain as plain_event
+from assay.views.pieces import (
+    absent,
+    address,
+    clip,
+    code,
+    letter,
+    link,
+    listed,
+    moment,
+    number,
+    phrase,
+    shown,
+    small,
+    strong,
+    verdict,
+)
 from assay.views.values import json_text
+
+
+class FloorPolicy(NamedTuple):
+    """The policy whose floors for roles apply, and its rules."""
+
+    id: str
+    rules: Rules
+
+
+def content(loaded: Any, policy: FloorPolicy, rubric: Rubric | None = None) -> Part:
+    """The content of one item of the shelf. Floors are those under `policy`; `rubric` is the rubric
+    of a profile.
+    """
+    if isinstance(loaded, Rubric):
+        return _rubric(loaded, policy)
+    if isinstance(loaded, Profile):
+        return _profile(loaded, policy, rubric)
+    if isinstance(loaded, Policy):
+        return _policy(loaded)
+    return section(
+        "Content",
+        Verbatim(json_text(plain(loaded)), "Content"),
+        id="content-of",
+    )
+
+
+def _floor(criterion: Criterion, policy: FloorPolicy) -> str:
+    """The floor that applies, as a norm from 0 to 1, and where it comes from."""
+    floor, origin = effective_floor(criterion, policy.rules, overrides=True)
+    if floor is None:
+        return shown(None, "none")
+    override = criterion.floor_override
+    why = {
+        "role": f"role {criterion.role} under {policy.id}",
+        "criterion": "its own",
+        "override": f"override: {override.reason if override is not None else ''}",
+    }[str(origin)]
+    return phrase(f"{exact.shown(floor, exact.NORM_DIGITS):g}", small(f" {why}"))
+
+
+def _rubric(rubric: Rubric, policy: FloorPolicy) -> Part:
+    parts = []
+    for item in rubric.criteria:
+        low, high = item.scale
+        criterion = Criterion(
+            name=item.name,
+            raw_score=None,
+            formula_id=item.formula_id,
+            weight=item.weight,
+            critical_floor=item.floor(),
+            floor_override=item.override(),
+            role=item.role,
+        )
+        anchors = [
+            [strong(str(point)), shown(item.anchors.get(str(point)), "no anchor")]
+            for point in range(high, low - 1, -1)
+        ]
+        about = Facts(
+            [
+                ("Weight", shown(item.weight)),
+                ("Scale", f"{low} to {high}"),
+                (
+                    "Formula",
+                    link(
+                        code(item.formula_id),
+                        address("library", "formulas", item.formula_id),
+                    ),
+                ),
+                ("Floor", _floor(criterion, policy)),
+                ("Role", shown(item.role, "none")),
+            ]
+        )
+        asks = Sentences(item.evidence_required, "Evidence it asks for")
+        title = item.label or item.name
+        named = [code(item.name), ". "] if item.label and item.label != item.name else []
+        parts.append(
+            section(
+                title,
+                Paragraph(phrase(*named, item.definition)),
+                about,
+                asks,
+                Heading("Anchors"),
+                Table(f"Anchors of {title}", ("Score", Column("Description", "wide")), anchors),
+            )
+        )
+    return Group(parts)
+
+
+def _profile(profile: Profile, policy: FloorPolicy, rubric: Rubric | None) -> Part:
+    gates = [
+        [
+            link(code(name), address("library", "gates", name)),
+            "required of every run",
+            shown(None, "none"),
+        ]
+        for name in REQUIRED
+    ]
+    for ref in profile.gates:
+        known = (
+            link(code(ref.id), address("library", "gates", ref.id))
+            if ref.id in GATES
+            else code(ref.id)
+        )
+        why = "its verdict comes with the run" if ref.verdict else "required by this profile"
+        gates.append([known, why, shown(ref.params, "none")])
+    rows = []
+    for item in [
+        criterion.spec for criterion in make_plan(profile, why="", rubric=rubric).criteria
+    ]:
+        source = (
+            link(code(item.measure), address("library", "measures", item.measure))
+            if item.measure
+            else "a score that comes with the run"
+        )
+        formula = link(code(item.formula), address("library", "formulas", item.formula))
+        title = phrase(*[strong(item.label), " ", small(code(item.id))])
+        rows.append(
+            [
+                title,
+                shown(item.weight),
+                str(item.layer),
+                source,
+                formula,
+                shown(item.params, "none"),
+                _floor(item.scored(None), policy),
+                shown(item.role, "none"),
+            ]
+        )
+    columns = (
+        "Criterion",
+        Column("Weight", "n"),
+        Column("Layer", "n"),
+        "Raw score from",
+        "Formula",
+        "Parameters",
+        "Floor, as a norm",
+        "Role",
+    )
+    about = [
+        ("Family", profile.family),
+        ("Alias", shown(profile.alias, "none")),
+        ("Rubric", _named("rubrics", profile.rubric)),
+        (
+            "Judges need",
+            "a calibration card" if profile.judge is not None else shown(None, "nothing"),
+        ),
+    ]
+    return Group(
+        [
+            Facts(about),
+            section("Gates", Table("Gates", ("Gate", "Why", "Parameters"), gates), id="gates"),
+            section(
+                "Criteria",
+                Table("Criteria", columns, rows),
+                id="criteria",
+                hint=f"A floor is the stricter of the criterion's own and its role's under"
+                f" {policy.id}, or an override with its reason.",
+            ),
+        ]
+    )
+
+
+def _named(kind: str, name: str | None) -> str:
+    return link(name, address("library", kind, name)) if name else shown(None, "none")
+
+
+def _policy(policy: Policy) -> Part:
+    bands = [
+        [letter(band.grade, policy.id), phrase(*["from ", shown(band.min), " points"])]
+        for band in policy.bands
+    ]
+    floors = [
+        (f"Floor of the role {role}", shown(value)) for role, value in policy.role_floors.items()
+    ]
+    about = [
+        ("Family", policy.family),
+        ("Passing score", phrase(*[shown(policy.pass_threshold), " points"])),
+        ("A missed floor caps the grade at", letter(policy.floor_cap, policy.id)),
+        *floors,
+        (
+            "Few samples pull a score towards",
+            phrase(
+                *[
+                    shown(policy.shrinkage.prior),
+                    ", as strongly as ",
+                    shown(policy.shrinkage.k),
+                    " samples",
+                ]
+            ),
+        ),
+        ("Score difference that still counts as a tie", shown(policy.ranking.tie_window)),
+    ]
+    terms: Mapping[str, Any] = plain(policy.judge.gate) if policy.judge.gate is not None else {}
+    judge_terms = (
+        Facts([(name.replace("_", " "), shown(value)) for name, value in terms.items()])
+        if terms
+        else Paragraph(WITHOUT_TERMS)
+    )
+    return Group(
+        [
+            Facts(about),
+            section("Bands", Table("Bands", ("Grade", "Score"), bands), id="bands"),
+            section("What a judge needs to gate", judge_terms, id="judges"),
+        ]
+    )
+
+
+SHOWN = 10
+COLUMNS = ("Evaluation", "Workflow", Column("Pass rate", "n"), "Started")
+
+
+def origin_of(services: Services, entry: ShelfFile) -> str:
+    """Who made a file of the shelf, and whether it can still change."""
+    if entry.root == BUILTIN:
+        return verdict("passed", "shipped")
+    if entry.key in services.shelf.lock(entry.root).published:
+        return verdict("passed", "your own, published")
+    return verdict("undetermined", "your own, may still change")
+
+
+def origin_of_name(name: str) -> str:
+    """The origin of a gate, measure or formula: the name of one from a plugin begins with its
+    package.
+    """
+    package, dot, _ = name.partition(".")
+    return f"plugin {package}" if dot else "shipped"
+
+
+def used_by(services: Services, project: str, entry: ShelfFile) -> Section:
+    """The last evaluations whose grades were made with an item."""
+    shelf = services.shelf
+
+    def matches(graded: GradedBy, evaluation: Evaluation) -> bool:
+        if entry.kind == "policies":
+            return graded.policy == entry.id
+        if entry.kind == "profiles":
+            return graded.profile == entry.id
+        return _rubric_of(services, graded.profile, evaluation.settings.get("rubric")) == entry.id
+
+    known = {evaluation.id for evaluation in shelf.entries(entry.kind)}
+    evaluations = (
+        evaluations_graded_by(services.ledger, project, matches) if entry.id in known else []
+    )
+    rows = [
+        [
+            link(clip(evaluation.name, 80), address("evaluations", evaluation.id)),
+            clip(versioned(evaluation.workflow), 80),
+            number(
+                evaluation.totals.pass_rate.value,
+                interval=evaluation.totals.pass_rate,
+                percent=True,
+            )
+            if evaluation.totals.ungraded < evaluation.totals.n
+            else absent("not graded"),
+            moment(evaluation.started),
+        ]
+        for evaluation in [stored.evaluation for stored in evaluations[:SHOWN]]
+    ]
+    return section(
+        "Used by",
+        Table(
+            "Evaluations that used it",
+            COLUMNS,
+            rows,
+            kind="stack",
+            absent=f"None of the last {LOOKED_AT} evaluations was graded with it.",
+        ),
+        id="used",
+        hint=f"Of the last {LOOKED_AT} evaluations of this project, the newest first."
+        if rows
+        else "",
+    )
+
+
+def _rubric_of(services: Services, profile: str | None, named: Any) -> str | None:
+    """The rubric of an evaluation: the one that it names, else that of its profile."""
+    names = {entry.id for entry in services.shelf.entries("profiles")}
+    loaded: Profile | None = (
+        services.shelf.load("profiles", profile)
+        if profile is not None and profile in names
+        else None
+    )
+    wanted = named if isinstance(named, str) else getattr(loaded, "rubric", None)
+    known = {
+        name for rubric in services.shelf.entries("rubrics") for name in (rubric.id, rubric.name)
+    }
+    return services.shelf.find("rubrics", wanted).id if wanted in known else None
+
+
+def profiles_with(services: Services, kind: str, name: str) -> str:
+    """The profiles that use a gate, a measure or a formula, as links."""
+    if kind == "gates" and name in REQUIRED:
+        return "every profile"
+    links = []
+    for entry in services.shelf.entries("profiles"):
+        profile: Profile = services.shelf.load("profiles", entry)
+        used: dict[str, set[str | None]] = {
+            "gates": {ref.id for ref in profile.gates},
+            "measures": {item.measure for item in profile.criteria},
+            "formulas": {item.formula for item in profile.criteria},
+        }
+        if name in used[kind]:
+            links.append(link(entry.id, address("library", "profiles", entry.id)))
+    return listed(links) if links else absent("no profile in this library")
+
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 REGISTRIES: dict[str, Any] = {"gates": GATES, "measures": MEASURES, "formulas": FORMULAS}
@@ -163,7 +497,7 @@ def _sheet(request: Request, services: Services, kind: str, name: str) -> Respon
         ("Used by", profiles_with(services, kind, name)),
     ]
     example = (
-        [section("Example", Verbatim(json_text(plain(sheet["example"])), "Example"))]
+        [section("Example", Verbatim(json_text(plain_event(sheet["example"])), "Example"))]
         if sheet.get("example")
         else []
     )
@@ -201,10 +535,10 @@ def _item(
     ]
     source = services.shelf.read(entry.path).decode("utf-8", "replace")
     grading = services.shelf.policy(services.settings.policy)
-    floors = shelf_parts.FloorPolicy(grading.id, make_rules(grading))
+    floors = FloorPolicy(grading.id, make_rules(grading))
     rubric = getattr(loaded, "rubric", None)
     parts = [
-        shelf_parts.content(
+        content(
             loaded,
             floors,
             services.shelf.rubric(rubric) if isinstance(loaded, Profile) and rubric else None,

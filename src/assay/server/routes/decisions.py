@@ -12,33 +12,8 @@ from fastapi import APIRouter, Request
 from msgspec.structs import astuple
 from starlette.responses import Response
 
-from assay.archive.evaluation_choice import (
-    MAP,
-    EvaluationChoice,
-    baseline_settings,
-    made_profile,
-    own_profile,
-)
-from assay.archive.evaluations import (
-    StoredEvaluation,
-    evaluation_label,
-    need_evaluation,
-    versions_of,
-)
-from assay.archive.grades import NO_BASIS
-from assay.archive.sides import (
-    KeptSide,
-    baseline_draft,
-    baseline_record,
-    decision_drafts,
-    keep_side,
-    replacing,
-)
 from assay.errors import NotEnoughEvidence
 from assay.files.json_files import Document
-from assay.pipeline.grading import Grader
-from assay.pipeline.sides import severe_of
-from assay.project.rules import GradedSide, RulesRequest, graded_side, rules_for
 from assay.records.decision import Decision
 from assay.records.evaluation import VersionedName
 from assay.release.baseline import age_warning, check_name, moment_of
@@ -46,15 +21,40 @@ from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import BASELINE, WRITE, Principal
-from assay.server.graded_by import check_same, grader_by, with_additions, with_configured
 from assay.server.grading import BasedGrader
+from assay.server.posted_runs import check_same, grader_by, with_additions, with_configured
 from assay.server.problems import Problem
 from assay.server.requests import SIDE, BaselineRequest, DecisionRequest, StoredSide
 from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
 from assay.server.state import check_name as on_shelf
 from assay.services.compare import Asked, FreshRuns, Origin, compare, kept_baseline
+from assay.services.evaluation_choice import (
+    MAP,
+    EvaluationChoice,
+    baseline_settings,
+    made_profile,
+    own_profile,
+)
+from assay.services.evaluations import (
+    StoredEvaluation,
+    evaluation_label,
+    need_evaluation,
+    versions_of,
+)
+from assay.services.grading import Grader
+from assay.services.rules import GradedSide, RulesRequest, graded_side, rules_for
+from assay.services.sides import severe_of
 from assay.services.stored_compare import ReleaseSide, origin_of
+from assay.services.stored_sides import (
+    KeptSide,
+    baseline_draft,
+    baseline_record,
+    decision_drafts,
+    keep_side,
+    replacing,
+)
+from assay.services.storing import NO_BASIS
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 

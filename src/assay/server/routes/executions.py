@@ -18,7 +18,6 @@ from urllib.parse import quote
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from assay.archive.evaluations import check_name
 from assay.canon import encode
 from assay.errors import AssayError, InputError
 from assay.records.evidence import Dataset as Sample
@@ -33,11 +32,12 @@ from assay.running.workflow import LoadedWorkflow
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.executing import Executor, ended
-from assay.server.graded_by import grader_of, rules_digest
+from assay.server.posted_runs import grader_of, rules_digest
 from assay.server.problems import Problem, misfit
 from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
 from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
+from assay.services.evaluations import check_name
 from assay.store import executions as stored
 from assay.store import jobs
 from assay.store.events import DONE, FAILED

@@ -22,7 +22,7 @@ from assay.records.reading import read_record, read_run
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal, still_admitted
 from assay.server.evaluating import evaluate, stopped
-from assay.server.graded_by import grader_of
+from assay.server.posted_runs import grader_of
 from assay.server.problems import Problem, misfit
 from assay.server.requests import EventRequest, StepStart
 from assay.server.routing import Route

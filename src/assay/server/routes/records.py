@@ -3,29 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
-from msgspec.structs import replace
 from starlette.responses import Response
 
-from assay.archive.records import exam_drafts
-from assay.exams.answers import collect
-from assay.exams.document import exam_result, pass_line
-from assay.exams.exam import make_exam
-from assay.exams.marking import Marking, grade_exam
-from assay.exams.policy import ExamRules
-from assay.judging.card import check_card
-from assay.records.exam import ExamResult
 from assay.server import bodies, lookup, openapi
-from assay.server.auth import ADMIN, JUDGE, READ, WRITE, Principal
+from assay.server.auth import ADMIN, READ, WRITE, Principal
 from assay.server.posted_runs import post_one
-from assay.server.requests import ExamRequest, ForgetRequest
+from assay.server.requests import ForgetRequest
 from assay.server.routes.runs import POSTING, chosen
 from assay.server.routing import Route
-from assay.server.state import SERVICES, Services, check_name
-from assay.store.drafts import Draft, draft
+from assay.server.state import SERVICES, Services
 
 router = APIRouter(route_class=Route, prefix="/api/v1", tags=["records"], responses=openapi.EVERY)
 LISTED = {
@@ -70,72 +59,6 @@ async def post_scorecard(
         kind="assay.scorecard/1",
         address="/api/v1/scorecards",
     )
-
-
-@router.post(
-    "/exams/grade",
-    status_code=201,
-    summary="Grade the answers to an exam",
-    responses=openapi.POSTED,
-    openapi_extra=openapi.body(ExamRequest),
-)
-async def grade_an_exam(
-    request: Request, principal: Principal = WRITE, services: Services = SERVICES
-) -> Response:
-    """The same evaluator as `assay exam grade`; the result is stored, and every result of an exam
-    stays.
-    """
-    body = await bodies.read(request, services.settings, ExamRequest)
-
-    def work() -> tuple[ExamResult, list[Draft]]:
-        files = body.exam if isinstance(body.exam, list) else [body.exam]
-        exam = make_exam(
-            [bodies.document(file, at=f"exam[{index}]") for index, file in enumerate(files)]
-        )
-        rules = ExamRules(services.shelf.policy_of("exam", check_name(body.policy)))
-        marking = Marking(
-            services.shelf.rubric_of(
-                "exam", check_name(body.rubric or exam.rubric or rules.policy.default_rubric)
-            )
-        )
-        lines = [
-            bodies.document(line, at=f"answers[{index}]") for index, line in enumerate(body.answers)
-        ]
-        answers = collect(lines, (item.id for item in exam.items), where="answers")
-        graded = grade_exam(exam, answers.by_item, marking)
-        result = replace(
-            exam_result(graded, rules, unknown=answers.unknown, faults=answers.faults),
-            pass_line=pass_line(exam.pass_score, graded.score),
-        )
-        return result, exam_drafts(result, exam, answers.by_item.values(), author=principal.author)
-
-    document, drafts = await services.in_turn(principal.project, work)
-    stored = (await services.writer.put(principal.project, drafts))[-1]
-    return bodies.created(request, stored, "exams", result=document)
-
-
-@router.post(
-    "/cards",
-    status_code=201,
-    summary="Post the card of a judge",
-    responses=openapi.POSTED,
-    openapi_extra=openapi.body({"type": "object"}),
-)
-async def post_card(
-    request: Request, principal: Principal = JUDGE, services: Services = SERVICES
-) -> Response:
-    """A card made by `assay judge card`. Policies with terms for judges use the cards of their
-    project.
-    """
-    tree = await bodies.tree(request, services.settings)
-    card = check_card(tree, where="body", now=datetime.now(UTC))
-    stored = (
-        await services.writer.put(
-            principal.project, [draft(card, kind="card", author=principal.author)]
-        )
-    )[0]
-    services.forget_cards(principal.project)
-    return bodies.created(request, stored, "cards")
 
 
 def _listing(plural: str, kind: str) -> None:

@@ -1,1 +1,0 @@
-"""Exams: exam files, normalisation, item breakdowns, gates, diagnosis, spaced-repetition export."""

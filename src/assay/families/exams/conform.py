@@ -1,0 +1,154 @@
+"""The operations of the exam vectors, each run through the function that marks or gates: no rule is
+duplicated here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from assay import exact
+from assay.errors import InputError
+from assay.families.exams import gate
+from assay.families.exams.document import is_mark, outcomes_of
+from assay.families.exams.exam import ExamFile, ExamItem, file_faults
+from assay.families.exams.marking import Marking, mark_item, mean
+from assay.families.exams.policy import ExamRules, fraction, shown
+from assay.families.exams.rules import Length
+from assay.files.json_files import Document
+from assay.library.shelf import Shelf
+
+Input = dict[str, Any]
+Output = dict[str, Any]
+
+
+@cache
+def _rules() -> ExamRules:
+    return ExamRules(Shelf().policy_of("exam", "exam"))
+
+
+@cache
+def _marking() -> Marking:
+    return Marking(Shelf().rubric_of("exam", _rules().policy.default_rubric))
+
+
+def _number(value: Any, what: str) -> Fraction:
+    """A number, or the decimal text of one."""
+    if isinstance(value, str):
+        try:
+            value = Decimal(value)
+        except InvalidOperation:
+            raise InputError("EXM-010", f"'{what}' is {value[:40]!r}, not a number.") from None
+    try:
+        return fraction(value)
+    except ValueError as error:
+        raise InputError("EXM-010", f"'{what}' is not a number: {error}.") from None
+
+
+def _score(value: Any, what: str = "score") -> Fraction:
+    score = _number(value, what)
+    if not 0 <= score <= 1:
+        raise InputError("EXM-010", f"'{what}' is outside 0 to 1.")
+    return score
+
+
+def _item(given: Input) -> Output:
+    breakdown, marking = given.get("breakdown"), _marking()
+    if not isinstance(breakdown, dict) or set(breakdown) != set(marking.axes):
+        named = ", ".join(marking.axes)
+        raise InputError("EXM-010", f"'breakdown' has a mark for each of {named}.")
+    wrong = [axis for axis, mark in breakdown.items() if not is_mark(mark)]
+    if wrong:
+        raise InputError("EXM-009", f"{', '.join(wrong)}: a mark is 0 or 1.")
+    made = outcomes_of(marking)[marking.bits_of(breakdown)]
+    return {"score": made.score, "weighted": made.weighted}
+
+
+def _match(given: Input) -> Output:
+    got, expected = given.get("got"), given.get("expected_contains")
+    if not isinstance(got, str):
+        raise InputError("EXM-006", "'got' must be a string.")
+    if not isinstance(expected, list) or not all(isinstance(entry, str) for entry in expected):
+        raise InputError("EXM-001", "'expected_contains' must be a list of strings.")
+    item = ExamItem(id="item", prompt="prompt", expected_contains=expected, gloss_contains=["-"])
+    faults = file_faults(ExamFile(exam="exam", items=[item]), Document({}, ""), {})
+    if faults:
+        raise InputError(faults[0].code, faults[0].message)
+    bits = mark_item(item, {"correction": got}, _marking()).bits
+    return {"match": int(bool(bits & _marking().bit["correctness"]))}
+
+
+def _conciseness(given: Input) -> Output:
+    words = given.get("words")
+    if words is not None and (type(words) is not int or words < 0):
+        raise InputError("EXM-006", "'words' is a count, or null.")
+    rules = _marking().rules.values()
+    concise = words is not None and any(
+        rule.fits(words) for rule in rules if isinstance(rule, Length)
+    )
+    return {"conciseness": int(concise)}
+
+
+def _exam(given: Input) -> Output:
+    files = given["files"] if "files" in given else [given.get("scores")]
+    if not isinstance(files, list) or not all(isinstance(scores, list) for scores in files):
+        raise InputError("EXM-010", "scores must be lists.")
+    listed = [_score(score) for scores in files for score in scores]
+    if not listed:
+        raise InputError("EXM-004", "the exam has no items.")
+    return {"score": shown(mean(sum(listed, Fraction(0)) * exact.NORM_ONE, len(listed)))}
+
+
+def _gate(given: Input) -> Output:
+    score = _score(given.get("score"))
+    return {
+        "hard_gate": gate.opens(score, _rules()),
+        "production_target": gate.reaches(score, _rules()),
+    }
+
+
+def _eval_gate(given: Input) -> Output:
+    baseline = _score(given.get("baseline"), "baseline")
+    candidate = _score(given.get("candidate"), "candidate")
+    limit = (
+        _score(given["max_drop"], "max_drop")
+        if given.get("max_drop") is not None
+        else _rules().max_drop
+    )
+    return {"pass": gate.drop_holds(baseline, candidate, limit)}
+
+
+def _soft(given: Input) -> Output:
+    judged = []
+    if given.get("p50_ms") is not None:
+        if _number(given["p50_ms"], "p50_ms") < 0:
+            raise InputError("EXM-010", "'p50_ms' is below zero.")
+        judged.append(gate.soft_latency(_decimal(given["p50_ms"]), _rules()))
+    failures = given.get("schema_failures")
+    if failures is not None:
+        if type(failures) is not int or failures < 0:
+            raise InputError("EXM-010", "'schema_failures' is a count.")
+        judged.append(gate.schema_failures(failures, _rules()))
+    if given.get("regression_score") is not None:
+        judged.append(
+            gate.soft_score(_score(given["regression_score"], "regression_score"), _rules())
+        )
+    return {"warn": any(gate.warn for gate in judged), "blocks": False}
+
+
+def _decimal(value: Any) -> Any:
+    return Decimal(value) if isinstance(value, str) else value
+
+
+OPS: dict[str, Callable[[Input], Output]] = {
+    "capstone.item": _item,
+    "capstone.match": _match,
+    "capstone.conciseness": _conciseness,
+    "capstone.exam": _exam,
+    "capstone.gate": _gate,
+    "capstone.eval_gate": _eval_gate,
+    "capstone.soft": _soft,
+}

@@ -1,1 +1,0 @@
-"""The stages in order: evidence to grade to decision."""
