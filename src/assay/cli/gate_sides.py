@@ -20,6 +20,7 @@ from assay.files.json_files import Document, Unread, stream_documents
 from assay.project.imports import ToolRuns
 from assay.project.inputs import BaselineName, StoredRuns
 from assay.project.ledger import baselines_folder
+from assay.records.samples import names_of
 from assay.release.attestation import Subject
 from assay.release.baseline import (
     EvidenceAge,
@@ -31,7 +32,6 @@ from assay.release.baseline import (
 from assay.services.compare import Asked, Origin, check_origins, regraded_baseline
 from assay.services.named_baselines import find_named
 from assay.services.sides import Rereadable, Seen, severe_of, side_of
-from assay.views.documents import names_of
 from assay.views.exporters import ResultSource
 
 if TYPE_CHECKING:

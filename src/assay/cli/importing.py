@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from assay.canon import plain
 from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, Options, arg, flag
 from assay.cli.hints import command
@@ -32,7 +33,6 @@ from assay.project.config import read_config
 from assay.project.imports import check_saved_map, check_scales, kind_of
 from assay.project.ledger import ledger_folder
 from assay.services.importing import ImportedRuns, import_runs, totals
-from assay.views.documents import plain
 
 if TYPE_CHECKING:
     from assay.importers.tally import ImportTally

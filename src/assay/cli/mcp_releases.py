@@ -22,7 +22,7 @@ from assay.files.inputs import listed
 from assay.records.decision import SIDES, Decision
 from assay.release.decision import exit_code
 from assay.views.decision import decision_summary
-from assay.views.evaluations import evaluation_line
+from assay.views.evaluation import evaluation_line
 from assay.views.text import text_view
 
 _LONG = (*SIDES, "fingerprint", "digests", "plan")
