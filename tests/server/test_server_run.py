@@ -16,9 +16,9 @@ import pytest
 
 import assay.views.events as published
 from assay.cli.main import run as command
+from assay.project.release import ReleaseSettings
 from assay.running.catalogue import Ambiguous, Offered
 from assay.server import child as workflow_process
-from assay.services.release_settings import ReleaseSettings
 from assay.store import executions as stored
 from assay.store import queue
 from assay.store.events import RunUpdate

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from assay.cli.hints import GRADED_BY, command, given, is_one_file
-from assay.cli.ledger import baselines_folder, ledger_options
+from assay.cli.ledger import ledger_options
 from assay.cli.parsing import Options
-from assay.files.inputs import StoredInput
 from assay.files.json_files import member
 from assay.files.own_files import is_batch_output
 from assay.importers.known import KNOWN
+from assay.project.ledger import baselines_folder
 from assay.records.decision import Decision
 from assay.records.evidence import IMPORTED
 from assay.records.samples import NO_TEXTS, TextCollector, Texts, row_of_run
@@ -127,12 +127,13 @@ def next_command(options: Options, made: Decided) -> list[str]:
     fell = next((item for item in document.worse if item.candidate is not None), None)
     if document.outcome != "reject" or fell is None or len(options.files) > 1:
         return []
-    file = options.files[0]
-    if not is_one_file(file) or is_batch_output(file):
+    (side,) = options.files
+    file = side.name
+    if not is_one_file(file) or is_batch_output(side.path):
         return []
     policy = given(options, "--grading-policy")[1:]
     words = ("explain", file, "--run", fell.sample, *(("--policy", *policy) if policy else ()))
-    ledger = ledger_options(options) if isinstance(file, StoredInput) else ""
+    ledger = "" if side.numbered else ledger_options(options)
     return [f"{command(*words, options=options, carry=GRADED_BY)}{ledger}  # why"]
 
 
@@ -170,19 +171,20 @@ def _fresh_commands(options: Options, made: Decided) -> list[str]:
         shown = [titles.get(name) or name.partition("/")[2] or name for name in names]
         again = known(shown, turns, made.workflow)
         return [f"{again}  # on both versions, then --fresh and --fresh-baseline"]
-    if options.config is not None and all(isinstance(file, StoredInput) for file in options.files):
-        typed = [word for name in options.baseline for word in ("--baseline", name)]
-        words = ("gate", *options.files, *typed, "--confirm")
+    if options.config is not None and not any(side.numbered for side in options.files):
+        typed = [word for side in options.baseline for word in ("--baseline", side.name)]
+        words = ("gate", *(side.name for side in options.files), *typed, "--confirm")
         return [f"{command(*words, options=options, carry=GRADED_BY)}  # run them again"]
     return []
 
 
 def _baseline_command(options: Options) -> list[str]:
-    replaced = [name for name in options.baseline if name in names(options.baselines)]
-    if len(options.baseline) != 1 or not replaced or not all(map(is_one_file, options.files)):
+    kept, files = names(options.baselines), [side.name for side in options.files]
+    replaced = [side.name for side in options.baseline if side.name in kept]
+    if len(options.baseline) != 1 or not replaced or not all(map(is_one_file, files)):
         return []
-    ledger = ledger_options(options) if isinstance(options.files[0], StoredInput) else ""
+    ledger = "" if options.files[0].numbered else ledger_options(options)
     typed = options.baselines != baselines_folder()
     carry = (*GRADED_BY, "--grading-policy", *(("--baselines",) if typed else ()))
-    words = command("baseline", "set", *replaced, *options.files, options=options, carry=carry)
+    words = command("baseline", "set", *replaced, *files, options=options, carry=carry)
     return [f"{words}{ledger}  # once it is released"]

@@ -9,7 +9,6 @@ from typing import Any
 
 from assay.canon import plain
 from assay.cli.evals import find_page
-from assay.cli.ledger import url_of
 from assay.cli.mcp_bounds import TEXT, fenced
 from assay.cli.mcp_project import (
     DATA,
@@ -22,6 +21,7 @@ from assay.cli.mcp_project import (
 )
 from assay.cli.mcp_samples import GradedRuns, GradedSample, graded_runs, nothing_graded
 from assay.errors import NotEnoughEvidence, printable
+from assay.project.ledger import url_of
 from assay.records.grade_line import as_line
 from assay.release.baseline import names as baseline_names
 from assay.services.evaluations import StoredEvaluation

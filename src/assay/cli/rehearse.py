@@ -58,12 +58,17 @@ def _made(options: Options, result: Result | None) -> Rehearsal:
     )
     side = checked(baseline, grader, rules, options)
     other = (
-        read_side([options.other], grader, name=options.other, rules=rules, kept=kept).side
+        read_side([options.other], grader, name=options.other.name, rules=rules, kept=kept).side
         if options.other
         else None
     )
     asked = Rehearsing(options.releases, options.seed, options.recommend)
-    return rehearse(side._replace(name=few(options.baseline)), rules, asked, other=other)
+    return rehearse(
+        side._replace(name=few([source.name for source in options.baseline])),
+        rules,
+        asked,
+        other=other,
+    )
 
 
 def _finish(options: Options, made: Rehearsal) -> int:
@@ -117,6 +122,7 @@ COMMANDS = {
             ).of_runs(),
             arg(
                 "--release-policy",
+                offers="policies",
                 kind="name",
                 key="release.policy",
                 metavar="R",

@@ -162,7 +162,7 @@ class RunWork:
         self._grade(made)
 
     def _grade(self, made: dict[str, Any]) -> None:
-        piece = self._graded(Document(made, self.options.files[0]))
+        piece = self._graded(Document(made, self.options.files[0].name))
         if isinstance(piece, list) and self._events is not None:
             self._events.refused(made["run_id"], piece)
         self._kept += sum(map(len, piece.outputs)) if isinstance(piece, GradedPiece) else 0
@@ -193,7 +193,7 @@ class RunWork:
             piece = self._ready.pop(item.run_id, None)
             if piece is None:
                 tree = parse_json(self._line(item.run_id))
-                piece = self._graded(Document(tree, self.options.files[0], number))
+                piece = self._graded(Document(tree, self.options.files[0].name, number))
             yield piece
 
     def _line(self, run_id: str) -> bytes:

@@ -193,7 +193,13 @@ DATA = arg(
     default="grading-data",
     help="the grading tree (default: grading-data)",
 )
-NAMES = arg("names", nargs="*", metavar="NAME", help="namespaces or selections (default: all)")
+NAMES = arg(
+    "names",
+    kind="text",
+    nargs="*",
+    metavar="NAME",
+    help="namespaces or selections (default: all)",
+)
 
 
 def rules_of(options: Options) -> SchemaRules:
@@ -338,7 +344,7 @@ def assess_all(sources: Sources, lists: Lists) -> list[Assessed]:
 
 def read_sources(options: Options) -> Sources:
     """The schemas that the options name; exactly one source."""
-    given = opt.given_of(options, "path", "mcp", "mcp_url", "snapshot")
+    given, options = opt.given_of(options, "path", "mcp", "mcp_url", "snapshot")
     if len(given) != 1:
         raise UsageError(
             "CLI-001",
@@ -1347,7 +1353,7 @@ def _report_lines(made: dict[str, Any], item: Assessed) -> Iterator[str]:
 
 
 def _score(options: Options) -> int:
-    judge = _judge(options)
+    judge, model = _judge(options)
     rules, now = rules_of(options), now_of(options)
     results: list[dict[str, Any]] = []
     unstable = 0
@@ -1358,7 +1364,7 @@ def _score(options: Options) -> int:
             rules,
             now=now,
             repeat=options.repeat,
-            model=options.model,
+            model=model,
             harness_version=options.judge_version,
             program_version=__version__,
             where=source,
@@ -1388,14 +1394,14 @@ def _score_lines(options: Options, results: list[dict[str, Any]]) -> Iterator[st
     yield f"next: assay tools grade{path} --consume-scores {options.output or where}"
 
 
-def _judge(options: Options) -> PromptJudge:
+def _judge(options: Options) -> tuple[PromptJudge, str | None]:
+    """The judge, and the model for the record."""
     if not is_yaml_name(options.judge):
-        return command_judge(options.judge, timeout_s=options.timeout)
+        return command_judge(options.judge, timeout_s=options.timeout), options.model
     from assay.judging.config import load_judge
 
     spec = load_judge(read_entry(options.judge, "judge"))
-    options.model = options.model or spec.model
-    return endpoint_judge(spec)
+    return endpoint_judge(spec), options.model or spec.model
 
 
 def _jobs(prompts: str, output: str | None) -> list[tuple[str, str]]:
@@ -1611,6 +1617,7 @@ COMMANDS = {
         (
             arg(
                 "names",
+                kind="text",
                 nargs="+",
                 metavar="NAMESPACE[.SCHEMA]",
                 help="a whole namespace, or one of its schemas",
@@ -1628,7 +1635,7 @@ COMMANDS = {
         " first, sources under their plain names, strict entries.",
         "assay tools export openmeteo -o out/openmeteo",
         (
-            arg("name", metavar="NAME", help="a namespace or selection"),
+            arg("name", kind="text", metavar="NAME", help="a namespace or selection"),
             arg(
                 "-o",
                 "--output",
@@ -1745,6 +1752,7 @@ COMMANDS = {
             ),
             arg(
                 "--judge",
+                offers="files",
                 kind="text",
                 trust="trusted",
                 metavar="J",

@@ -170,7 +170,7 @@ class Config(NamedTuple):
     tree: Mapping[str, Any]
     lines: Mapping[Path, int]
     trust: bool = False
-    """Whether the user trusts the file for this command. See `running.config_trust`."""
+    """Whether the user trusts the file for this command. See `project.trust`."""
 
     @property
     def folder(self) -> str:

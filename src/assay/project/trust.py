@@ -20,8 +20,8 @@ from assay.errors import AssayError, Fault, raise_faults
 from assay.files.json_files import Path, show_path
 from assay.files.trust import is_inside, is_remembered, remember
 from assay.files.yaml_files import is_yaml_name, read_yaml
+from assay.project.config import KINDS, Config, Kind
 from assay.registry import is_path
-from assay.running.config import KINDS, Config, Kind
 
 _LOOPBACK = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/[\w./~-]*)?")
 """An address on this machine, written so that no two parsers differ about it."""

@@ -1,11 +1,13 @@
-"""What an `assay.yaml` says about running and grading, as plain values."""
+"""What an `assay.yaml` says about running, grading and keeping, as plain values. `cli/configured`
+reads the rest: the options of commands.
+"""
 
 from __future__ import annotations
 
 import os
 import pathlib
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -13,9 +15,8 @@ from assay.errors import Fault, UsageError
 from assay.files.json_files import Path
 from assay.files.upwards import CONFIG_FILE, find_config
 from assay.files.yaml_files import is_yaml_name
-from assay.registry import is_path
-from assay.running.config import Config, ReleaseBars, RunLimits, read_config
-from assay.running.config_trust import (
+from assay.project.config import Config, ReleaseBars, RunLimits, read_config
+from assay.project.trust import (
     needs_trust,
     part_faults,
     reason,
@@ -23,7 +24,12 @@ from assay.running.config_trust import (
     rules,
     scorer_faults,
 )
+from assay.registry import is_path
+from assay.running.post_run import required_profile, write_profile
 from assay.running.scorers import PlacedScorer, placed_scorers
+
+if TYPE_CHECKING:
+    from assay.library.shelf import Shelf
 
 
 class Configured(NamedTuple):
@@ -114,16 +120,64 @@ def settings_of(
         spec.repeats,
         spec.limits,
         spec.project,
-        tuple(
-            placed_scorers(
-                spec.scorers, spec.gates, folder=pathlib.Path(config.folder).resolve(), where=path
-            )
-        ),
+        tuple(scorers_of(config)),
         spec.release if spec.release.policy is None else _resolved(config, spec.release),
         _listed(spec.commands.get("gate", {}), "quarantine"),
         _listed(spec.commands.get("gate", {}), "slice"),
         tuple(map(config.resolve, spec.judge_cards)),
     )
+
+
+def scorers_of(config: Config) -> list[PlacedScorer]:
+    """The scorers and gates of a configuration."""
+    folder, spec = pathlib.Path(config.folder).resolve(), config.spec
+    return placed_scorers(spec.scorers, spec.gates, folder=folder, where=config.path)
+
+
+def required_by(
+    config: Config, profile: str | None, shelf: Shelf, *, scratch: str | None = None
+) -> str | None:
+    """A profile with what the scorers of `assay.yaml` add to it: what a team declares is required
+    of every run, also of one that was made without it. It is written to the `.assay` folder of the
+    configuration, or to `scratch`.
+    """
+    made = required_profile(
+        shelf,
+        profile or rules(config, "profile"),  # an import takes none from the file otherwise
+        scorers_of(config),
+        workflow=config.chosen("workflow"),
+        where=config.path,
+    )
+    if made is None or isinstance(made, str):
+        return made
+    if scratch is not None:
+        return write_profile(made, scratch)
+    home = config.folder or os.curdir
+    return write_profile(made, os.path.join(config.folder, ".assay"), root=home)
+
+
+def ledger_url(config: Config) -> str | None:
+    """The ledger that a configuration names."""
+    url = config.spec.ledger.url
+    if url is None:
+        return None
+    refuse_untrusted(config, ledger_faults(config))
+    return placed_url(url, config)
+
+
+def ledger_faults(config: Config) -> list[Fault]:
+    """Why the ledger of a file needs trust, unless the environment names another."""
+    url = config.spec.ledger.url
+    if not url or os.environ.get("ASSAY_DB"):
+        return []
+    why = reason(config, "ledger", placed_url(url, config))
+    return [needs_trust(config, ("ledger", "url"), why)] if why else []
+
+
+def placed_url(url: str, config: Config) -> str:
+    """The URL of a ledger; the file of SQLite goes from the configuration's folder."""
+    scheme, separator, file = url.partition(":///")
+    return f"{scheme}:///{config.resolve(file)}" if separator and scheme == "sqlite" else url
 
 
 def _listed(options: Mapping[str, Any], name: str) -> tuple[str, ...]:

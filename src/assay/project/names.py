@@ -8,8 +8,8 @@ import os
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, NotEnoughEvidence, UsageError
+from assay.project.ledger import open_for, url_of
 from assay.registry import is_relative, near_miss
 from assay.release.baseline import no_baseline
 from assay.services import evaluations
@@ -23,8 +23,7 @@ from assay.services.evaluations import (
 )
 
 if TYPE_CHECKING:
-    from assay.cli.parsing import Options
-    from assay.running.config import Config
+    from assay.project.config import Config
     from assay.store.drafts import Item
     from assay.store.ledger import Ledger
 
@@ -39,12 +38,17 @@ class Named(NamedTuple):
 
 
 class LedgerNames:
-    """The names of the ledger that the options choose, while it is open for reading."""
+    """The names of a ledger, while it is open for reading. `baselines` is the folder of those that
+    a name could also mean.
+    """
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._url = getattr(options, "db", None) or getattr(options, "store", None) or ""
-        self._project = options.project
+    def __init__(
+        self, url: str, project: str, *, config: Config | None = None, baselines: str = ""
+    ) -> None:
+        self._url = url
+        self._project = project
+        self._config = config
+        self._baselines = baselines
 
     @cached_property
     def ledger(self) -> Ledger | None:
@@ -94,7 +98,7 @@ class LedgerNames:
         """The newest evaluation, or one before it; of the workflow that assay.yaml names, if it
         names one.
         """
-        workflow = _workflow(self._options.config)
+        workflow = _workflow(self._config)
         if workflow is not None:
             same = ledger.count("evaluation", {"workflow": workflow}, project=self._project)
             names = evaluation_names(ledger, project=self._project)
@@ -128,16 +132,16 @@ class LedgerNames:
                 fix="`assay run` and `assay import` store one each time.",
             )
         if baselines is not None:
-            known = [*baselines, *names]
+            known, folder = [*baselines, *names], self._baselines
             return no_baseline(
                 text,
                 known,
-                where=self._options.baselines,
+                where=folder,
                 fix=(
                     "`assay baseline set NAME FILE...` stores one, `assay evals` lists the"
                     " evaluations."
                 ),
-                neither_in=f"the folder {self._options.baselines} nor as an evaluation in {where}",
+                neither_in=f"the folder {folder} nor as an evaluation in {where}",
             )
         listed = f" It has {', '.join(names[:SHOWN])}." if names else " It has no evaluations."
         return UsageError(
