@@ -16,7 +16,7 @@ from msgspec import structs
 
 from assay.cli import options as opt
 from assay.cli.frame import BARS, CHOICES, STORE, Bounds, Command, Options, arg
-from assay.cli.grade import Grading, choice_of
+from assay.cli.grade import Grading, choice_of, pass_bar
 from assay.cli.run_judge import ARGUMENTS, JOURNAL, RunJudge, calls_of, judge_of, report
 from assay.cli.run_settings import (
     DEFAULT_FOLDER,
@@ -31,7 +31,6 @@ from assay.cli.run_settings import (
     settings_of,
     show_evaluation,
 )
-from assay.cli.totals import pass_bar
 from assay.errors import count
 from assay.files.atomic import atomic_write, make_folder
 from assay.files.inputs import Source

@@ -18,11 +18,10 @@ from typing import Any
 from msgspec import structs
 
 from assay.canon import digest, encode, time_text
-from assay.cli.grade import Grading
+from assay.cli.grade import GradedPiece, Grading
 from assay.cli.parsing import Options
 from assay.cli.progress import Progress
 from assay.cli.run_judge import Judging, RunJudge, judge_runs
-from assay.cli.totals import GradedPiece
 from assay.errors import Fault, InputError, UsageError
 from assay.files.atomic import refuse_links_out
 from assay.files.json_files import Document, parse_json

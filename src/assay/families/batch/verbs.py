@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.configured import DEFAULT
 from assay.cli.frame import BARS, Bounds, Command, arg, flag, repeated
-from assay.cli.gate_named import Decided
-from assay.cli.grade import asked_profile
+from assay.cli.gate import Decided
+from assay.cli.grade import asked_profile, pass_bar
 from assay.cli.hints import command
 from assay.cli.parsing import Options
 from assay.cli.progress import Progress
-from assay.cli.totals import pass_bar
 from assay.errors import AssayError, ExitCode, InputError, UsageError, count, few, printable
 from assay.families.batch.batching import BatchCheck, scoring_plan
 from assay.families.batch.compare import (
