@@ -131,7 +131,7 @@ class Family:
         self.doctor = doctor
         """The jobs that `assay doctor` tries for it: a table of `JobNeeds`."""
         self.agents = agents
-        """Tools of `assay mcp`: a table of `cli.mcp_tools.AgentTool`."""
+        """Tools of `assay mcp`: a table of `mcp.tools.AgentTool`."""
         self.functions = functions or {}
         """Functions of `import assay`: the home of each."""
         self.steps = steps or {}
