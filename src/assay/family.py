@@ -95,6 +95,7 @@ class Family:
     def __init__(
         self,
         name: str,
+        title: str = "",
         *,
         verbs: Mapping[str, Mapping[str, Verb]] | None = None,
         actions: Mapping[str, Mapping[str, tuple[str, str]]] | None = None,
@@ -112,6 +113,7 @@ class Family:
         checks: str = "",
     ) -> None:
         self.name = name
+        self.title = title
         self.verbs = verbs or {}
         """Verbs by the job they do, the heading of `assay --help`."""
         self.actions = actions or {}
@@ -139,7 +141,7 @@ class Family:
         of a `running.steps.RunStep`.
         """
         self.inputs = inputs or {}
-        """Results that only it makes and that verbs of the core read, by the verb: see `cli.family_inputs`."""
+        """Results that only it makes, by the verb of the core that reads them: `cli.family_inputs`."""
         self.checks = checks
         """What `assay ledger verify` checks of its records: a function."""
 
