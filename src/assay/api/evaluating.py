@@ -11,11 +11,11 @@ from typing import Any
 
 from msgspec import structs
 
-from assay.api.configured import configured
 from assay.api.functions import as_workflow, named, plain_name
 from assay.api.results import EvaluationOutcome
 from assay.errors import InputError, UsageError
 from assay.files.json_files import Document
+from assay.project.settings import configured
 from assay.records.evaluation import VersionedName
 from assay.records.evidence import Workflow
 from assay.registry import is_path

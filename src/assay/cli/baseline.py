@@ -15,8 +15,9 @@ from assay.cli.gate_sides import read_side, warn_of_age
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing_evaluated
 from assay.errors import ExitCode, InputError, UsageError, count, printable
-from assay.files.inputs import StoredInput
+from assay.files.inputs import listed
 from assay.files.json_files import Document, Unread, stream_documents
+from assay.project.inputs import StoredRuns
 from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
 from assay.release.baseline import StoredBaseline, find, store
@@ -60,9 +61,10 @@ def set_baseline(options: Options) -> StoredBaseline:
     stored_baselines.check_name(options.name)
     if pipe := next(
         (
-            path
-            for path in options.files
-            if path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+            source.name
+            for source in options.files
+            if source.path == "-"
+            or (os.path.exists(source.path) and not os.path.isfile(source.path))
         ),
         None,
     ):
@@ -72,11 +74,12 @@ def set_baseline(options: Options) -> StoredBaseline:
             fix="Name its files.",
         )
     now = opt.moment(options.now) or datetime.now(UTC)
-    for path in options.files:  # a new name makes no evaluation newer
-        if isinstance(path, StoredInput) and path.evaluation is not None:
-            now = min(now, stored_baselines.moment_of(path.evaluation.evaluation.started, path))
+    for source in options.files:  # a new name makes no evaluation newer
+        if isinstance(source, StoredRuns) and source.evaluation is not None:
+            started = source.evaluation.evaluation.started
+            now = min(now, stored_baselines.moment_of(started, source.name))
     with storing_evaluated(options) as store:
-        set_own = own_reader("baseline set", options.files) or _set_runs
+        set_own = own_reader("baseline set", [each.path for each in options.files]) or _set_runs
         stored: StoredBaseline = set_own(options, now, store)
         return stored
 
@@ -106,18 +109,19 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
         _put(options, now, kept)
 
     def write(stream: IO[bytes]) -> None:
-        for path, before in zip(options.files, read, strict=True):
+        for source, before in zip(options.files, read, strict=True):
             again = sha256()
-            for document in stream_documents(path, digest=again):
+            for document in stream_documents(source, digest=again):
                 if isinstance(document, Unread):  # it could be read a moment ago
-                    raise InputError(document.fault.code, document.fault.message, where=path)
+                    fault = document.fault
+                    raise InputError(fault.code, fault.message, where=source.name)
                 stream.write(encode(document.tree) + b"\n")
             # what came from the ledger is named by its record, and only this process can write it
-            if not isinstance(path, StoredInput) and again.hexdigest() != before.sha256:
+            if source.numbered and again.hexdigest() != before.sha256:
                 raise InputError(
                     "FIL-001",
                     "changed while it was read.",
-                    where=path,
+                    where=source.name,
                     fix="Store the baseline again.",
                 )
 
@@ -129,8 +133,8 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
         "summary": side.summary,
         **{name: ", ".join(side.fingerprint[name]) for name in ENGINE},
     }
-    if "made_profile" in options:  # no shelf has it, and a candidate is graded by it
-        facts |= options.made_profile.facts()
+    if options.resolved.made is not None:  # no shelf has it, and a candidate is graded by it
+        facts |= options.resolved.made.facts()
     return store(
         options.dir, options.name, kind="runs", facts=facts, write=write, now=age.dated(now)
     )
@@ -144,9 +148,9 @@ def _put(options: Options, now: datetime, sides: SideReader) -> None:
         raise InputError(
             "REL-008",
             "a baseline in a ledger needs runs or scorecards, but these are grades only.",
-            where=", ".join(options.files),
+            where=listed(options.files),
         )
-    made = getattr(options, "made_profile", None)
+    made = options.resolved.made
     record = baseline_record(options.name, sides.kept[0], now=now, made=made)
     record = replacing(sides.store.ledger, record, project=sides.store.project)
     sides.store.put([baseline_draft(record)])
@@ -305,7 +309,12 @@ COMMANDS = {
         "assay baseline set production runs.jsonl",
         (
             DIR,
-            arg("name", metavar="NAME", help="a plain name: letters, digits, '.', '_' and '-'"),
+            arg(
+                "name",
+                kind="text",
+                metavar="NAME",
+                help="a plain name: letters, digits, '.', '_' and '-'",
+            ),
             arg(
                 "files",
                 metavar="FILE",
@@ -327,6 +336,7 @@ COMMANDS = {
         (
             arg(
                 "name",
+                kind="text",
                 metavar="NAME",
                 help="its name, NAME@N for an older one or, in a ledger, its digest",
             ),

@@ -13,8 +13,8 @@ from assay.cli.gate_sides import read_named, read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking
 from assay.errors import count, printable
-from assay.files.inputs import StoredInput
-from assay.registry import is_path
+from assay.files.inputs import Source, listed
+from assay.project.inputs import BaselineName
 from assay.release.comparability import align, mismatch_error, mismatches
 from assay.release.decision import compared, failed_names, systems
 from assay.release.observations import Pair
@@ -36,8 +36,7 @@ DIFF_SCHEMA = "assay.baseline-diff/1"
 
 def diff(options: Options) -> int:
     """Compare a stored baseline with another one, or with files."""
-    options.files = options.others
-    opt.outputs(options)  # what cannot be written is said before any work
+    opt.outputs(options, *options.others)  # what cannot be written is said before any work
     with looking(options) as ledger:
         document = _compared(options, ledger)
     return opt.give(options, document, map(printable, diff_lines(document)))
@@ -56,10 +55,10 @@ def _compared(options: Options, ledger: Store | None) -> dict[str, Any]:
     return compare_sides(before, after, rules)
 
 
-def _side(texts: list[str], options: Options, grader: Grader, kept: SideReader | None) -> Side:
-    if len(texts) == 1 and not is_path(texts[0]) and not isinstance(texts[0], StoredInput):
-        return read_named(texts[0], grader, folder=options.dir, kept=kept).side.side
-    return read_side(texts, grader, name=", ".join(texts)).side
+def _side(sources: list[Source], options: Options, grader: Grader, kept: SideReader | None) -> Side:
+    if len(sources) == 1 and isinstance(sources[0], BaselineName):
+        return read_named(sources[0].name, grader, folder=options.dir, kept=kept).side.side
+    return read_side(sources, grader, name=listed(sources)).side
 
 
 def compare_sides(before: Side, after: Side, rules: ReleaseRules) -> dict[str, Any]:
@@ -201,7 +200,9 @@ COMMANDS = {
         "assay baseline diff production runs.jsonl",
         (
             DIR,
-            arg("baseline", metavar="NAME", help="the stored baseline to compare with").of_runs(),
+            arg(
+                "baseline", kind="text", metavar="NAME", help="the stored baseline to compare with"
+            ).of_runs(),
             arg(
                 "others",
                 metavar="OTHER|FILE",
@@ -214,6 +215,7 @@ COMMANDS = {
             arg(
                 "--release-policy",
                 "--policy",
+                offers="policies",
                 kind="name",
                 key="release.policy",
                 metavar="R",

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from assay.errors import AssayError
-from assay.files.inputs import StoredInput, open_input
+from assay.files.inputs import Source, open_input
 from assay.files.json_files import read_lines
 from assay.sandbox.safe_path import safe_path
 
@@ -32,28 +32,27 @@ class LineBlock(NamedTuple):
     """Whether the numbers of the lines mean something to people."""
 
 
-def read_blocks(file: str) -> Iterator[LineBlock]:
+def read_blocks(source: Source) -> Iterator[LineBlock]:
     """Blocks of whole lines. An endless line is cut at the limit, and ends the file."""
     lines, size = list[tuple[int, bytes]](), 0
-    numbered = not isinstance(file, StoredInput)
-    with open_input(file) as stream:
+    with open_input(source) as stream:
         for number, line in read_lines(stream):
             lines.append((number, line))
             size += len(line) + 1
             if size >= BLOCK:
-                yield LineBlock(str(file), lines, size, numbered)
+                yield LineBlock(source.name, lines, size, source.numbered)
                 lines, size = [], 0
     if lines:
-        yield LineBlock(str(file), lines, size, numbered)
+        yield LineBlock(source.name, lines, size, source.numbered)
 
 
 def graded_blocks(
-    file: str, make: Callable[[], Callable[[LineBlock], R]], jobs: int
+    source: Source, make: Callable[[], Callable[[LineBlock], R]], jobs: int
 ) -> Iterator[R]:
     """The result of each block, in order. `make` gives a worker process the function that grades.
     No more blocks are in memory than there are workers.
     """
-    blocks = read_blocks(file)
+    blocks = read_blocks(source)
     workers: list[BlockWorker[R]] = []
     busy: deque[BlockWorker[R]] = deque()
     try:
@@ -69,7 +68,7 @@ def graded_blocks(
             busy.append(worker)
         while busy:
             worker = busy.popleft()
-            graded = worker.receive(file)
+            graded = worker.receive(source.name)
             for block in islice(blocks, 1):
                 worker.send(block)
                 busy.append(worker)

@@ -12,18 +12,19 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+from assay.canon import plain
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_side
+from assay.files.inputs import Source
 from assay.files.json_files import read_documents
 from assay.library.shelf import Shelf
 from assay.records.decision import Decision
+from assay.records.grade_line import as_line
 from assay.release.policy import make_release_rules
 from assay.services.compare import compare
 from assay.services.grading import Grader
 from assay.services.importing import import_runs, totals
 from assay.views.decision import outcome_word, rule_word
-from assay.views.documents import plain
-from assay.views.grade_line import as_line
 
 STORIES = {
     "candidate": "Version 8 of a support assistant against version 7, on the same 60 tickets",
@@ -35,13 +36,12 @@ def decided(folder: str) -> list[Decision]:
     """The decisions on the bundled candidates."""
     grader = Grader(Shelf())
     rules = make_release_rules(Shelf().policy_of("release", "release"))
-    baseline = read_side(
-        [os.path.join(folder, "baseline.jsonl")], grader, name="baseline", rules=rules
-    )
+    file = os.path.join(folder, "baseline.jsonl")
+    baseline = read_side([Source(file, file)], grader, name="baseline", rules=rules)
     decisions = []
     for name in STORIES:
         file = os.path.join(folder, f"{name}.jsonl")
-        candidate = read_side([file], grader, name=name, rules=rules)
+        candidate = read_side([Source(file, file)], grader, name=name, rules=rules)
         decisions.append(compare(candidate, baseline, rules, grader))
     return decisions
 

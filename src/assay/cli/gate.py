@@ -13,12 +13,13 @@ from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli.family_inputs import own_reader
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, flag, repeated
-from assay.cli.grade import choice_of
+from assay.cli.grade import choice_of, graded_choice
 from assay.cli.hints import command
 from assay.cli.ledger import storing_evaluated
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
+from assay.files.inputs import listed
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import names
@@ -26,17 +27,16 @@ from assay.release.decision import exit_code
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from assay.cli.gate_named import Decided
     from assay.records.decision import Decision
+    from assay.records.samples import Texts
     from assay.services.choice import Choice
     from assay.services.compare import Asked, FreshRuns
-    from assay.services.evaluation_choice import ToolProfile
     from assay.services.grading import Grader
     from assay.services.stored_sides import SideReader
     from assay.services.storing import Store
-    from assay.views.decision_samples import Texts
 
 
 def run(options: Options) -> int:
@@ -54,7 +54,7 @@ def run(options: Options) -> int:
             "CLI-001",
             "a decision needs a candidate and --baseline."
             if not named
-            else f"a decision needs a candidate to compare with {', '.join(named)}."
+            else f"a decision needs a candidate to compare with {listed(named)}."
             if options.baseline
             else "a decision needs --baseline.",
             fix=_example(options),
@@ -76,17 +76,18 @@ def decided(options: Options) -> Decided:
     """The decision between two sides, stored in a ledger if the candidate is an evaluation in it or
     the options request it.
     """
-    rules, choice = rules_of(options), choice_of(options)
+    rules, (choice, warned) = rules_of(options), graded_choice(options)
     if (source := options.sources.get("baseline")) and not is_typed(options, "baseline"):
-        opt.note(f"the baseline is {few(options.baseline)}, which {source} names.")
-    if decide := own_reader("gate", [*options.files, *options.baseline]):
+        names_given = few([side.name for side in options.baseline])
+        opt.note(f"the baseline is {names_given}, which {source} names.")
+    if decide := own_reader("gate", [side.path for side in (*options.files, *options.baseline)]):
         own: Decided = decide(options, rules, asked_of(options))
         return own
     with storing_evaluated(options) as store:
         return (
-            _decide(options, rules, choice.grader())
+            _decide(options, rules, choice.grader(), warned)
             if store is None
-            else _decide_and_store(options, rules, choice, store)
+            else _decide_and_store(options, rules, choice, store, warned)
         )
 
 
@@ -94,6 +95,7 @@ def _decide(
     options: Options,
     rules: ReleaseRules,
     grader: Grader,
+    warned: Sequence[str],
     *,
     kept: SideReader | None = None,
 ) -> Decided:
@@ -133,8 +135,7 @@ def _decide(
         if confirmed is not None:
             asked = asked._replace(fresh=_kept_fresh(confirmed.fresh, grader, kept))
     decision = compare(candidate, baseline, rules, grader, asked)
-    printed = frozenset(getattr(options, "regraded", ()))
-    for text in frozenset(decision.regraded or ()) - printed:
+    for text in frozenset(decision.regraded or ()).difference(warned):
         opt.warn(text)
     ours, theirs = candidate.side.samples, baseline.side.samples
     pairs = [
@@ -233,14 +234,16 @@ def _example(options: Options) -> str:
 
         found = next(iter(names(options.baselines)), None) or suggested_baseline(options)
         if found is not None:
-            return f"Run `{command('gate', *options.files, '--baseline', found, options=options)}`."
+            files = [side.name for side in options.files]
+            again = command("gate", *files, "--baseline", found, options=options)
+            return f"Run `{again}`."
         return (
             "Give the results to compare with, a file or an evaluation's name: `--baseline"
             " BASELINE`. The ledger has no other version of this workflow yet."
         )
     if options.baseline:
         named = options.baseline if is_typed(options, "baseline") else ()
-        words = [word for name in named for word in ("--baseline", name)]
+        words = [word for side in named for word in ("--baseline", side.name)]
         return f"Run `{command('gate', 'latest', *words, options=options)}`."
     return "For example: `assay gate candidate.jsonl --baseline baseline.jsonl`."
 
@@ -255,7 +258,7 @@ def _plan(options: Options) -> dict[str, Any] | None:
 
 
 def _decide_and_store(
-    options: Options, rules: ReleaseRules, choice: Choice, store: Store
+    options: Options, rules: ReleaseRules, choice: Choice, store: Store, warned: Sequence[str]
 ) -> Decided:
     """The decision, kept with the grades of both sides and their evidence."""
     from assay.services.sides import severe_of
@@ -263,21 +266,20 @@ def _decide_and_store(
 
     choice = choice.dated()
     sides = SideReader(store, choice, severe=severe_of(rules))
-    made = _decide(options, rules, choice.grader(), kept=sides)
+    made = _decide(options, rules, choice.grader(), warned, kept=sides)
     candidate, baseline = sides.kept[:2]
     if bare := candidate.bare + baseline.bare:
         opt.note(
             f"not stored, because they came without their evidence: {count(bare, 'grade')}."
             " The decision is stored, but cannot be replayed."
         )
-    profile: ToolProfile | None = getattr(options, "made_profile", None)
     drafts = decision_drafts(
         made.decision,
         candidate,
         baseline,
         fresh=[sides.of(side) for side in made.fresh],
         plan=_plan(options),
-        made=profile,
+        made=options.resolved.made,
     )
     store.put(drafts)
     return made
@@ -286,12 +288,11 @@ def _decide_and_store(
 def _finish(options: Options, made: Decided) -> int:
     from assay.cli import terminal
     from assay.cli.gate_named import next_command, suspects_text
+    from assay.records.samples import NO_TEXTS
     from assay.views import junit
     from assay.views.blocks import Note
-    from assay.views.decision import decision_summary, outcome_word
-    from assay.views.decision_samples import NO_TEXTS, TEXT
-    from assay.views.decision_sections import decision_charts
-    from assay.views.markdown_view import view
+    from assay.views.decision import TEXT, decision_charts, decision_summary, outcome_word
+    from assay.views.markdown import view
 
     document = made.decision
     texts = NO_TEXTS if made.named is None else made.named.texts
@@ -319,8 +320,7 @@ def _finish(options: Options, made: Decided) -> int:
 
 
 def _html(options: Options, made: Decided) -> bytes:
-    from assay.views.decision import outcome_word
-    from assay.views.decision_sections import decision_view
+    from assay.views.decision import decision_view, outcome_word
     from assay.views.render import report
 
     document, named = made.decision, made.named
@@ -333,19 +333,20 @@ def _html(options: Options, made: Decided) -> bytes:
             *named.parts(),
         ]
     )
-    heading = f"{few(options.files)} against {few(options.baseline)}"
+    sides = ([side.name for side in sources] for sources in (options.files, options.baseline))
+    heading = " against ".join(map(few, sides))
     return report(title, *parts, heading=heading).encode()
 
 
 def _sarif(options: Options, document: Decision, texts: Texts) -> bytes:
     from assay.cli.gate_sides import sample_places
-    from assay.views.sarif_grades import decision, named_samples
+    from assay.views.sarif import decision, named_samples
 
-    files = [file for file in options.files if is_path(file) and file != "-"]
+    files = [side for side in options.files if is_path(side.name) and side.path != "-"]
     return decision(
         document,
         places=sample_places(files, named_samples(document)),
-        file=files[0] if files else None,
+        file=files[0].name if files else None,
         texts=texts,
     )
 
@@ -387,6 +388,7 @@ COMMANDS = {
             ).of_runs(),
             arg(
                 "--release-policy",
+                offers="policies",
                 kind="name",
                 key="release.policy",
                 metavar="R",
@@ -505,6 +507,7 @@ COMMANDS = {
             arg(
                 "--attest",
                 kind="path",
+                effect="writes",
                 metavar="FILE",
                 help="write an in-toto statement of the decision",
             ),

@@ -24,7 +24,7 @@ from assay.cli.progress import Progress
 from assay.errors import NotEnoughEvidence, UsageError, count, few
 from assay.files.json_files import parse_json, read_documents
 from assay.files.line_log import LineLog, LogErrors, LogPlace
-from assay.running.config import Config, read_config
+from assay.project.config import Config, read_config
 from assay.running.workflow import read_workflow
 from assay.services.compare import compare
 from assay.services.confirm import Confirmation, Confirmed, FreshRun, needed_runs

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from assay.cli.hints import GRADED_BY, command, given, is_one_file
-from assay.cli.ledger import baselines_folder, ledger_options
+from assay.cli.ledger import ledger_options
 from assay.cli.parsing import Options
-from assay.files.inputs import StoredInput
 from assay.files.json_files import member
 from assay.files.own_files import is_batch_output
 from assay.importers.known import KNOWN
+from assay.project.ledger import baselines_folder
 from assay.records.decision import Decision
 from assay.records.evidence import IMPORTED
+from assay.records.samples import NO_TEXTS, TextCollector, Texts, row_of_run
 from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.services.compare import ReadSide
@@ -23,15 +24,8 @@ from assay.services.grading import Graded, Grader
 from assay.services.sides import read_texts
 from assay.views.blocks import Part, section
 from assay.views.charts.decisions import ScorePair
-from assay.views.decision_samples import (
-    NO_TEXTS,
-    TextCollector,
-    Texts,
-    new_failures,
-    samples_to_show,
-)
-from assay.views.report_evidence import evidence_block, kept_evidence
-from assay.views.report_rows import kept_row
+from assay.views.decision import new_failures, samples_to_show
+from assay.views.sample import evidence_block, kept_evidence
 
 BROKEN = 3
 """Samples that failed before, too, of which a page shows the texts."""
@@ -52,7 +46,7 @@ class NamedSamples(NamedTuple):
         """The evidence of these runs, for a page."""
         folds = []
         for place, (graded, payload) in enumerate(self.runs, 1):
-            row, kept = kept_row(payload, graded.run).row, kept_evidence(graded.run)
+            row, kept = row_of_run(payload, graded.run), kept_evidence(graded.run)
             folds.append(evidence_block(row, kept, payload, place, opened=False))
         title = "Runs of the candidate in detail"
         return [section(title, *folds, id="worst")] if folds else []
@@ -133,12 +127,13 @@ def next_command(options: Options, made: Decided) -> list[str]:
     fell = next((item for item in document.worse if item.candidate is not None), None)
     if document.outcome != "reject" or fell is None or len(options.files) > 1:
         return []
-    file = options.files[0]
-    if not is_one_file(file) or is_batch_output(file):
+    (side,) = options.files
+    file = side.name
+    if not is_one_file(file) or is_batch_output(side.path):
         return []
     policy = given(options, "--grading-policy")[1:]
     words = ("explain", file, "--run", fell.sample, *(("--policy", *policy) if policy else ()))
-    ledger = ledger_options(options) if isinstance(file, StoredInput) else ""
+    ledger = "" if side.numbered else ledger_options(options)
     return [f"{command(*words, options=options, carry=GRADED_BY)}{ledger}  # why"]
 
 
@@ -176,19 +171,20 @@ def _fresh_commands(options: Options, made: Decided) -> list[str]:
         shown = [titles.get(name) or name.partition("/")[2] or name for name in names]
         again = known(shown, turns, made.workflow)
         return [f"{again}  # on both versions, then --fresh and --fresh-baseline"]
-    if options.config is not None and all(isinstance(file, StoredInput) for file in options.files):
-        typed = [word for name in options.baseline for word in ("--baseline", name)]
-        words = ("gate", *options.files, *typed, "--confirm")
+    if options.config is not None and not any(side.numbered for side in options.files):
+        typed = [word for side in options.baseline for word in ("--baseline", side.name)]
+        words = ("gate", *(side.name for side in options.files), *typed, "--confirm")
         return [f"{command(*words, options=options, carry=GRADED_BY)}  # run them again"]
     return []
 
 
 def _baseline_command(options: Options) -> list[str]:
-    replaced = [name for name in options.baseline if name in names(options.baselines)]
-    if len(options.baseline) != 1 or not replaced or not all(map(is_one_file, options.files)):
+    kept, files = names(options.baselines), [side.name for side in options.files]
+    replaced = [side.name for side in options.baseline if side.name in kept]
+    if len(options.baseline) != 1 or not replaced or not all(map(is_one_file, files)):
         return []
-    ledger = ledger_options(options) if isinstance(options.files[0], StoredInput) else ""
+    ledger = "" if options.files[0].numbered else ledger_options(options)
     typed = options.baselines != baselines_folder()
     carry = (*GRADED_BY, "--grading-policy", *(("--baselines",) if typed else ()))
-    words = command("baseline", "set", *replaced, *options.files, options=options, carry=carry)
+    words = command("baseline", "set", *replaced, *files, options=options, carry=carry)
     return [f"{words}{ledger}  # once it is released"]

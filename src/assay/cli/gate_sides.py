@@ -13,12 +13,14 @@ from msgspec import structs
 from assay.cli import options as opt
 from assay.cli.frame import COMPARED_BY
 from assay.cli.hints import command
-from assay.cli.ledger import baselines_folder
 from assay.cli.references import given_rules
 from assay.errors import InputError, NotEnoughEvidence, UsageError
-from assay.files.inputs import StoredInput
+from assay.files.inputs import Source, listed
 from assay.files.json_files import Document, Unread, stream_documents
-from assay.registry import is_path
+from assay.project.imports import ToolRuns
+from assay.project.inputs import BaselineName, StoredRuns
+from assay.project.ledger import baselines_folder
+from assay.records.samples import names_of
 from assay.release.attestation import Subject
 from assay.release.baseline import (
     EvidenceAge,
@@ -30,7 +32,6 @@ from assay.release.baseline import (
 from assay.services.compare import Asked, Origin, check_origins, regraded_baseline
 from assay.services.named_baselines import find_named
 from assay.services.sides import Rereadable, Seen, severe_of, side_of
-from assay.views.documents import names_of
 from assay.views.exporters import ResultSource
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     from assay.services.grading import Graded, Grader
     from assay.services.stored_sides import SideReader
 
+_MADE = (StoredRuns, ToolRuns)
+"""What is read from a file that this command made, and known by the digest of what it was made of.
+"""
 _KEPT_RULES = (
     "Name the rules of the baseline with --profile, --rubric or --grading-policy, or undo their"
     " change in assay.yaml; or store it again under the new ones:"
@@ -50,7 +54,7 @@ _KEPT_RULES = (
 
 
 def read_side(
-    paths: Sequence[str],
+    sources: Sequence[Source],
     grader: Grader,
     *,
     name: str,
@@ -64,23 +68,24 @@ def read_side(
     records the inputs, and `read` receives each file with the digest of the bytes that were read.
     `seen` receives each grade as it is made.
     """
-    where = ", ".join(paths)
+    where = listed(sources)
     filled: set[str] = set()
     typed = sha256()
-    piped = [*stream_documents("-", digest=typed)] if "-" in paths else []
+    has_stdin = any(source.path == "-" for source in sources)
+    piped = [*stream_documents("-", digest=typed)] if has_stdin else []
     subjects = read
     bytes_read: dict[str, str] = {}
 
     def documents() -> Iterator[Document | Unread]:
         nonlocal subjects
         noted, subjects = subjects, None  # the bytes that count are those of the first read
-        for path in paths:
-            if path == "-":
+        for source in sources:
+            if source.path == "-":
                 yield from piped
                 if noted is not None:
                     noted.append(Subject("<stdin>", typed.hexdigest()))
             else:
-                yield from _hashed(path, noted, bytes_read)
+                yield from _hashed(source, noted, bytes_read)
 
     def each(document: Document, graded: Graded) -> None:
         filled.add(document.file)
@@ -93,33 +98,36 @@ def read_side(
         found: ReadSide = Rereadable(side, documents)
     else:
         found = kept.read(documents, grader, name=name, where=where, seen=each)
-    for path in paths:
-        if ("<stdin>" if path == "-" else path) not in filled:
+    for source in sources:
+        if ("<stdin>" if source.path == "-" else source.name) not in filled:
             raise NotEnoughEvidence(
                 "REL-003",
                 f"contains no runs, and the other files of the {name} do.",
-                where=path,
+                where=source.name,
                 fix="Fill it, or leave it out if nothing belongs in it.",
             )
     return found
 
 
 def _hashed(
-    path: str, noted: list[Subject] | None, bytes_read: dict[str, str]
+    source: Source, noted: list[Subject] | None, bytes_read: dict[str, str]
 ) -> Iterator[Document | Unread]:
     """The documents of a file, which is refused if it isn't the one that was read before."""
     own = sha256()
-    yield from stream_documents(path, digest=own)
-    if bytes_read.setdefault(path, own.hexdigest()) != own.hexdigest():
+    yield from stream_documents(source, digest=own)
+    if bytes_read.setdefault(source.name, own.hexdigest()) != own.hexdigest():
         raise InputError(
-            "REL-008", "changed while this command was reading it.", where=path, fix="Run it again."
+            "REL-008",
+            "changed while this command was reading it.",
+            where=source.name,
+            fix="Run it again.",
         )
     if noted is not None:
-        content = path.digest if isinstance(path, StoredInput) else own.hexdigest()
-        noted.append(Subject("<stdin>" if path == "-" else str(path), content))
+        content = source.digest if isinstance(source, _MADE) else own.hexdigest()
+        noted.append(Subject(source.name, content))
 
 
-def sample_places(files: Sequence[str], samples: Collection[str]) -> dict[str, ResultSource]:
+def sample_places(files: Sequence[Source], samples: Collection[str]) -> dict[str, ResultSource]:
     """Where the first run of each of these samples is."""
     places: dict[str, ResultSource] = {}
     for document in chain.from_iterable(map(stream_documents, files)):
@@ -147,27 +155,34 @@ class NamedSide(NamedTuple):
     origin: Origin
 
 
-def origin_of(paths: Sequence[str]) -> Origin:
+def origin_of(sources: Sequence[Source]) -> Origin:
     """Where a side of files or of an evaluation comes from."""
-    if not paths:
+    if not sources:
         return Origin()
-    named = ", ".join(path.asked if isinstance(path, StoredInput) else path for path in paths)
-    path = paths[0]
-    if len(paths) > 1 or not isinstance(path, StoredInput) or path.evaluation is None:
-        return Origin(", ".join(paths), named)
-    stored = path.evaluation
+    named = ", ".join(_as_given(source) for source in sources)
+    source = sources[0]
+    if len(sources) > 1 or not isinstance(source, StoredRuns) or source.evaluation is None:
+        return Origin(listed(sources), named)
+    stored = source.evaluation
     return Origin(
-        str(path),
+        source.name,
         named,
         stored.evaluation.started,
         stored.runs_digest,
-        graded=path.graded,
-        where=path,
+        graded=source.graded,
+        where=source.name,
     )
 
 
+def _as_given(source: Source) -> str:
+    """What the user wrote; empty for what has another name than that."""
+    if isinstance(source, StoredRuns):
+        return source.asked
+    return source.name if source.numbered else ""
+
+
 def read_baseline(
-    paths: Sequence[str],
+    sources: Sequence[Source],
     grader: Grader,
     *,
     folder: str,
@@ -179,18 +194,18 @@ def read_baseline(
     """The baseline: files, or the name of a stored one or of an evaluation. With `kept` one that is
     not in the folder may be in the ledger.
     """
-    names = [path for path in paths if not is_path(path) and not isinstance(path, StoredInput)]
-    if names and len(paths) > 1:
+    names = [source.name for source in sources if isinstance(source, BaselineName)]
+    if names and len(sources) > 1:
         raise UsageError(
             "CLI-001",
             f"{names[0]!r} names a stored baseline, and it is one of several.",
             fix=f"Give one name, or files only; a file of that name is ./{names[0]}.",
         )
     if names:
-        return read_named(paths[0], grader, folder=folder, kept=kept, read=read, rules=rules)
+        return read_named(names[0], grader, folder=folder, kept=kept, read=read, rules=rules)
     age = EvidenceAge()
     side = read_side(
-        paths,
+        sources,
         grader,
         name="baseline",
         rules=rules,
@@ -198,9 +213,9 @@ def read_baseline(
         read=read,
         seen=lambda _, graded: age.add(graded.run),
     )
-    where, moment = ", ".join(paths), now or datetime.now(UTC)
+    where, moment = listed(sources), now or datetime.now(UTC)
     dated = StoredBaseline(where, where, "runs", age.dated(moment), {})
-    origin = origin_of(paths)
+    origin = origin_of(sources)
     if origin.made_at is None:  # else it is refused
         warn_of_age(dated, rules, moment, "A stored baseline of that age is refused.")
     return NamedSide(side, origin)
@@ -216,7 +231,7 @@ def terms_of(options: Options, origin: Origin) -> Asked:
         candidate=origin_of(getattr(options, "files", ())),
         baseline=origin,
         given=frozenset(given_rules(options)),
-        made=getattr(options, "made_profile", None),
+        made=options.resolved.made,
         now=opt.moment(options.now),
         other_rules=f"{_KEPT_RULES} `{command(*words, options=options, carry=carry)}`.",
     )
@@ -260,7 +275,9 @@ def read_named(
         found: ReadSide = kept.read_baseline(in_ledger, grader, name=label)
         return NamedSide(found, origin._replace(digest=in_ledger.digest))
     own: list[Subject] = []
-    found = read_side([stored.path], grader, name=label, rules=rules, kept=kept, read=own)
+    found = read_side(
+        [Source(stored.path, stored.path)], grader, name=label, rules=rules, kept=kept, read=own
+    )
     if (
         own[0].sha256 != stored.record["evidence_digest"]
     ):  # again, of the bytes that count: a file can be swapped after it was found

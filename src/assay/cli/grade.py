@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -26,14 +26,16 @@ from assay.cli.stream import (
 )
 from assay.cli.totals import GradedPiece, Totals, exit_code, faults_error, pass_bar
 from assay.errors import Fault, NotEnoughEvidence, ShelfError, printable
+from assay.files.inputs import listed
+from assay.records.grade_line import GradeLine
 from assay.services.choice import Choice
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.exporters import FORMATS, format_of
-from assay.views.exporting import Outbox
-from assay.views.grade_line import GradeLine, bar_text, lines_table, totals_text, versions_text
+from assay.views.grade_line import bar_text, lines_table, totals_text, versions_text
+from assay.views.otel_export import Outbox
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
     from assay.records.evaluation import Evaluation
@@ -46,21 +48,38 @@ SHOWN = 50
 _line = msgspec.json.Decoder(GradeLine).decode
 
 
+class GradedChoice(NamedTuple):
+    """What the options choose to grade by."""
+
+    choice: Choice
+    warned: Sequence[str] = ()
+    """The sentences on evaluations that were graded by other rules, as they were printed."""
+
+
 def choice_of(options: Options) -> Choice:
-    """The choice of profile, policy, rubric and library that the options make."""
+    """The choice of profile, policy, rubric and library that the options make. Evaluations that
+    were graded by other rules are named on standard error.
+    """
+    return graded_choice(options).choice
+
+
+def graded_choice(options: Options, *, of_tool: bool = False) -> GradedChoice:
+    """The same with what was printed. `of_tool` says that another tool's metrics make the profile,
+    which what a team's scorers add does not belong to.
+    """
     choice = Choice(
         options.grading_policy if "grading_policy" in options else options.policy,
-        asked_profile(options, options.profile),
+        options.profile if of_tool else asked_profile(options, options.profile),
         options.rubric,
         options.library or os.environ.get("ASSAY_LIBRARY"),
         tuple(options.judge_card),
         opt.moment(options.now),
     )
-    if getattr(options, "stored", None):
-        from assay.cli.regraded import warn_of_regrading
+    if not options.resolved.stored:
+        return GradedChoice(choice)
+    from assay.cli.regraded import warn_of_regrading
 
-        warn_of_regrading(options, choice)
-    return choice
+    return GradedChoice(choice, warn_of_regrading(options, choice))
 
 
 def asked_profile(options: Options, profile: str | None) -> str | None:
@@ -69,14 +88,14 @@ def asked_profile(options: Options, profile: str | None) -> str | None:
     """
     config = options.config
     if (
-        "made_profile" in options
+        options.resolved.made is not None
         or config is None
         or not (config.spec.scorers or config.spec.gates)
     ):
         return profile
-    from assay.cli.run_profile import configured_profile  # only where scorers are declared
+    from assay.project.settings import required_by  # only where scorers are declared
 
-    return configured_profile(options, config, profile)
+    return required_by(config, profile, opt.shelf_of(options), scratch=options.scratch)
 
 
 def run(options: Options) -> int:
@@ -241,7 +260,7 @@ class Grading:
             raise NotEnoughEvidence(
                 "FIL-005",
                 "there is nothing to grade.",
-                where=", ".join(options.files),
+                where=listed(options.files),
                 fix="An empty input never passes.",
             )
         code = exit_code(totals)
@@ -273,7 +292,8 @@ def _spool(options: Options) -> Any:
     file for a large document.
     """
     if not options.json or (
-        "-" not in options.files and sum(map(file_size, options.files)) < SMALL
+        all(source.path != "-" for source in options.files)
+        and sum(map(file_size, options.files)) < SMALL
     ):
         return io.BytesIO()
     import tempfile
@@ -315,8 +335,9 @@ def _print_totals(totals: Totals, options: Options) -> None:
         why = ("explain", failed.file, "--run", failed.run_id)
         sys.stdout.write(f"{command(*why, options=options, carry=GRADED_BY)}  # why\n")
     passed = totals.graded > 1 and not (totals.fault_count or totals.empty or exit_code(totals))
-    named = all(map(is_one_file, options.files))
-    if passed and named and (step := release_step(options, *options.files, passed=True)):
+    names = [source.name for source in options.files]
+    named = all(map(is_one_file, names))
+    if passed and named and (step := release_step(options, *names, passed=True)):
         sys.stdout.write("{}  # {}\n".format(*step))
 
 

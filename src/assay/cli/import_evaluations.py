@@ -11,15 +11,16 @@ from msgspec import structs
 
 from assay.canon import pretty
 from assay.cli import options as opt
-from assay.cli.grade import choice_of
+from assay.cli.grade import graded_choice
 from assay.cli.hints import command
 from assay.cli.imported_inputs import noted
-from assay.cli.ledger import baselines_folder, ledger_options, storing
+from assay.cli.ledger import ledger_options, storing
 from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.inputs import file_digest
 from assay.files.json_files import read_documents
-from assay.views.evaluations import evaluation_line
+from assay.project.ledger import baselines_folder
+from assay.views.evaluation import evaluation_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,9 +92,7 @@ def evaluate_file(
     from assay.services.evaluations import default_name
     from assay.services.storing import EvaluationBuilder, basis_of, evaluate_runs, run_groups
 
-    if profile is not None:
-        options.made_profile = profile  # what a team's scorers add belongs to its own profile
-    choice = choice_of(options).dated()
+    choice = graded_choice(options, of_tool=profile is not None).choice.dated()
     if profile is not None:
         path = os.path.join(folder, f"{profile.id}.yaml")
         write_file(path, pretty(profile))

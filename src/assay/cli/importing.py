@@ -16,27 +16,23 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from assay.canon import plain
 from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, Options, arg, flag
 from assay.cli.hints import command
 from assay.cli.import_evaluations import shown, store_evaluations, tell_evaluations
-from assay.cli.imported_inputs import (
-    check_saved_map,
-    check_scales,
-    kind_of,
-    left_out,
-    mapping_of,
-)
-from assay.cli.ledger import ledger_folder
+from assay.cli.imported_inputs import left_out
+from assay.cli.references import reading_of
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError, count, printable
 from assay.files.atomic import atomic_write, write_file
 from assay.files.upwards import CONFIG_FILE, find_config
 from assay.importers.importer import Wanted, named
 from assay.importers.known import KNOWN, fitting
 from assay.importers.samples import head_of
-from assay.running.config import read_config
+from assay.project.config import read_config
+from assay.project.imports import check_saved_map, check_scales, kind_of
+from assay.project.ledger import ledger_folder
 from assay.services.importing import ImportedRuns, import_runs, totals
-from assay.views.documents import plain
 
 if TYPE_CHECKING:
     from assay.importers.tally import ImportTally
@@ -68,7 +64,7 @@ def run(options: Options) -> int:
                     shutil.copyfileobj(stream, sys.stdout.buffer)
                 sys.stdout.buffer.flush()
             out = sys.stderr if printed else sys.stdout
-            saved = options.save_map or (not options.map and bool(mapping_of(options)))
+            saved = options.save_map or (not options.map and bool(reading_of(options).mapping))
             _tell(imported, profile, out, saved=saved)
             opt.report_written(options, written)
             tell_evaluations(options, made, out)
@@ -107,13 +103,14 @@ def import_files(options: Options, folder: str) -> ImportOutcome:
 
 def read_files(options: Options, folder: str) -> ImportOutcome:
     """Import the files of the options, and store nothing; the runs wait in the folder."""
-    kind = kind_of(options, options.files)
+    reading = reading_of(options)
+    kind = kind_of(reading, options.files)
     if kind is None and "-" not in options.files:
         for head in map(head_of, options.files):
-            if not fitting(head, mapping_of(options)):
-                check_saved_map(head, options)
+            if not fitting(head, reading.mapping):
+                check_saved_map(head, reading)
     imported = import_runs(options.files, folder, kind=kind, wanted=_wanted(options))
-    check_scales(options, imported)
+    check_scales(reading, imported)
     profile, problem = _made_profile(options, imported)
     return ImportOutcome(imported, profile, [], problem)
 
@@ -124,7 +121,7 @@ def _wanted(options: Options) -> Wanted:
         workflow,
         options.family,
         None if options.dataset is None else named(options.dataset, "--dataset"),
-        mapping_of(options),
+        reading_of(options).mapping,
     )
 
 
@@ -323,6 +320,8 @@ COMMANDS = {
             ),
             arg(
                 "--from",
+                heading="other tools' files",
+                offers="importers",
                 kind="text",
                 trust="freely",
                 dest="kind",

@@ -21,9 +21,9 @@ from assay.errors import UsageError, printable
 from assay.files.atomic import refuse_links_out, write_file
 from assay.files.upwards import CONFIG_FILE
 from assay.installing import install_command
+from assay.project.config import ConfigFile, read_config
+from assay.project.trust import trust
 from assay.records.descriptions import described_schema
-from assay.running.config import ConfigFile, read_config
-from assay.running.config_trust import trust
 
 PROJECTS = os.path.join(os.path.dirname(__file__), "examples", "projects")
 _RUN = ("assay run", "assay run next", "assay gate latest --baseline latest~1")

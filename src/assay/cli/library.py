@@ -324,6 +324,7 @@ COMMANDS = {
         (
             arg(
                 "name",
+                kind="text",
                 metavar="NAME",
                 help=(
                     "what to print: run, scorecard, grades, event, profile, exam, prompts, index"

@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from contextlib import redirect_stderr
 from typing import Any, NamedTuple
 
-import jsonschema_rs
-
+from assay.canon import plain
 from assay.cli.mcp_bounds import BoundedAnswer, shown_text
 from assay.cli.mcp_project import ServedProject
 from assay.cli.mcp_tools import AgentTool
 from assay.errors import AssayError, FaultList, UsageError, count
-from assay.views.documents import plain
+from assay.records.schemas import engine
 
 MOST_TEXT = 24_000
 """Characters of the text of an answer."""
@@ -69,7 +68,8 @@ def answer_call(
 def _check(tool: AgentTool, arguments: Mapping[str, Any]) -> None:
     """Refuse arguments that the tool's schema does not allow, with every fault of them."""
     faults = FaultList(tool.name, code="MCP-001", limit=FAULTS)
-    for error in jsonschema_rs.Draft202012Validator(tool.input_schema).iter_errors(dict(arguments)):
+    validator = engine().Draft202012Validator(tool.input_schema)
+    for error in validator.iter_errors(dict(arguments)):
         path = ".".join(map(str, error.instance_path))
         message = error.message
         if len(message) > _LONG:  # the value first, and what is wrong with it at the end

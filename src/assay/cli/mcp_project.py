@@ -15,21 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from assay.cli.configured import ledger_url
 from assay.cli.frame import Options, load_command, with_runs
 from assay.cli.mcp_bounds import TEXT
 from assay.errors import InputError, UsageError
+from assay.project.settings import ledger_url
 from assay.registry import is_path
-
-_READ_ONLY: dict[str, Any] = {
-    "store": None,
-    "no_store": True,
-    "output": [],
-    "charts": None,
-    "attest": None,
-}
-
-"""Options that a configuration may set and that would write something."""
 
 
 class ServedProject(NamedTuple):
@@ -47,10 +37,10 @@ class ServedProject(NamedTuple):
         """
         options = self.options(verb, *words, store=store)
         with tempfile.TemporaryDirectory() as scratch:
-            if not store:
-                options.scratch = scratch  # for a profile that scorers of assay.yaml add to
-            with with_runs(load_command(verb), options):
-                yield options
+            if not store:  # for a profile that scorers of assay.yaml add to
+                options = options.with_values(scratch=scratch)
+            with with_runs(load_command(verb), options) as resolved:
+                yield resolved
 
     def options(self, verb: str, *words: str, store: bool = False) -> Options:
         """The options of a verb, as the command line would have them in this folder."""
@@ -62,10 +52,15 @@ class ServedProject(NamedTuple):
             if name in known
         ]
         options = spec.parse(verb, [*own, *words])
-        for name, value in _READ_ONLY.items():
-            if name in options and not (store and name.endswith("store")):
-                setattr(options, name, value)
-        return options
+        unwritten: dict[str, Any] = {}  # a configuration may have set them
+        for name, argument in options.declared.items():
+            if store and (argument.kind == "ledger" or argument.effect == "withholds"):
+                continue
+            if argument.effect == "writes":
+                unwritten[name] = argument.default
+            elif argument.effect == "withholds":
+                unwritten[name] = True
+        return options.with_values(**unwritten)
 
     def ledger(self, options: Options) -> str:
         """The URL of the ledger that a tool stores into; empty for the default one."""

@@ -18,10 +18,11 @@ from assay.cli.imported_inputs import left_out
 from assay.cli.importing import import_files
 from assay.cli.mcp_project import ServedProject, ToolAnswer, more_text, page_of
 from assay.errors import UsageError, count, printable
+from assay.files.inputs import listed
 from assay.records.decision import SIDES, Decision
 from assay.release.decision import exit_code
 from assay.views.decision import decision_summary
-from assay.views.evaluations import evaluation_line
+from assay.views.evaluation import evaluation_line
 from assay.views.text import text_view
 
 _LONG = (*SIDES, "fingerprint", "digests", "plan")
@@ -34,14 +35,14 @@ def compare_evaluations(project: ServedProject, given: Mapping[str, Any]) -> Too
     with project.working("gate", *_sides(project, given)) as options:
         _need_baseline(options.baseline)
         rules, grader = rules_of(options), choice_of(options).grader()
-        after = read_side(options.files, grader, name=", ".join(options.files)).side
+        after = read_side(options.files, grader, name=listed(options.files)).side
         baseline = read_baseline(
             options.baseline, grader, folder=options.baselines, rules=rules, now=None
         )
         before = checked(baseline, grader, rules, options)
         found = compare_sides(before, after, rules)
     if found["baseline"] == "baseline":  # files, or an evaluation
-        found["baseline"] = ", ".join(options.baseline)
+        found["baseline"] = listed(options.baseline)
     worse_first = sorted(
         found["changed"], key=lambda sample: (not _newly(sample), by_difference(sample))
     )
@@ -105,7 +106,7 @@ def _sides(project: ServedProject, given: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _need_baseline(named: list[str]) -> None:
+def _need_baseline(named: list[Any]) -> None:
     if not named:
         raise UsageError(
             "MCP-001",
@@ -135,7 +136,7 @@ def decided(project: ServedProject, given: Mapping[str, Any], *, store: bool) ->
     with project.working("gate", *_sides(project, given), store=store) as options:
         _need_baseline(options.baseline)
         if store:
-            options.store = project.ledger(options)
+            options = options.with_values(store=project.ledger(options))
         return decided_by(options).decision
 
 
@@ -172,7 +173,7 @@ def import_results(project: ServedProject, given: Mapping[str, Any]) -> ToolAnsw
     ]
     with tempfile.TemporaryDirectory() as folder:
         options = project.options("import", *words, store=True)
-        options.store = project.ledger(options)
+        options = options.with_values(store=project.ledger(options))
         outcome = import_files(options, folder)
         if outcome.problem is not None:
             raise outcome.problem

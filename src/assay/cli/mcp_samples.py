@@ -9,19 +9,21 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.canon import plain
 from assay.cli.grade import choice_of
-from assay.cli.ledger_names import LedgerNames, Named
+from assay.cli.references import ledger_names
 from assay.errors import NotEnoughEvidence, UsageError
 from assay.files.json_files import read_documents
+from assay.records.samples import names_of
 from assay.registry import is_path, near_miss
 from assay.services.evaluations import StoredEvaluation, stored_grades, stored_runs
 from assay.services.given_grades import grades_of
-from assay.views.documents import names_of, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from assay.cli.mcp_project import ServedProject
+    from assay.project.names import Named
     from assay.records.evaluation import EvaluatedRun, Evaluation
     from assay.store.ledger import Ledger
 
@@ -185,7 +187,7 @@ def graded_runs(project: ServedProject, reference: str) -> Iterator[GradedRuns]:
             yield _OfFile(checked, options)
         return
     options = project.options("explain", checked)
-    with LedgerNames(options) as names:
+    with ledger_names(options) as names:
         named = names.get(checked)
         label = checked if named.evaluation is None else named.evaluation.evaluation.name
         yield _OfLedger(label, names.opened(checked), named, options.project)

@@ -238,6 +238,7 @@ COMMANDS = {
             "--db",
             arg(
                 "--project",
+                heading="ledger",
                 kind="text",
                 trust="freely",
                 metavar="NAME",

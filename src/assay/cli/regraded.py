@@ -14,24 +14,22 @@ from assay.services.choice import Choice
 from assay.services.regraded import regraded_in
 
 
-def warn_of_regrading(options: Options, choice: Choice) -> None:
-    """Print once on standard error which evaluations were graded by other rules when they were
-    stored; `regraded` of the options has the sentences. Evaluations that can't be graded at all are
-    refused by the command itself.
+def warn_of_regrading(options: Options, choice: Choice) -> list[str]:
+    """Print on standard error which evaluations were graded by other rules when they were stored,
+    and return the sentences. Evaluations that can't be graded at all are refused by the command
+    itself.
     """
     word = "decision" if "quarantine" in options else "command"
-    graded = [stored_input for stored_input in options.stored if stored_input.graded is not None]
-    options.stored, options.regraded = [], []
+    graded = [each for each in options.resolved.stored if each.graded is not None]
     try:
         grader = choice.grader()
         notes = (
-            regraded_in(
-                str(stored_input), stored_input.graded, stream_documents(stored_input), grader, word
-            )
-            for stored_input in graded
+            regraded_in(source.name, source.graded, stream_documents(source), grader, word)
+            for source in graded
         )
-        options.regraded = list(filter(None, notes))
+        sentences = list(filter(None, notes))
     except AssayError:
-        return
-    for sentence in options.regraded:
+        return []
+    for sentence in sentences:
         opt.warn(sentence)
+    return sentences

@@ -23,6 +23,7 @@ from assay.views.summary import summary_view
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from assay.files.inputs import Source
     from assay.records.grade import Grade
     from assay.records.summary import SummaryBlock
     from assay.services.choice import Choice
@@ -30,7 +31,9 @@ if TYPE_CHECKING:
     from assay.services.storing import Result
 
 
-def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:
+def grades(
+    files: Sequence[Source], grader: Grader, *, result: Result | None = None
+) -> Iterator[Grade]:
     """Grade every document of the files; the first fault or empty file ends it. A run id may appear
     only once. A result that is stored records its inputs.
     """
@@ -51,7 +54,7 @@ def grades(files: list[str], grader: Grader, *, result: Result | None = None) ->
             raise NotEnoughEvidence(
                 "FIL-005",
                 "the file is empty.",
-                where=file,
+                where=file.name,
                 fix="Leave it out if nothing belongs in it.",
             )
 
@@ -115,7 +118,7 @@ def _rank_lines(places: Sequence[Place]) -> Iterator[str]:
 
 def _summary(options: Options) -> int:
     opt.outputs(options)
-    if summarise := own_reader("report summary", options.files):
+    if summarise := own_reader("report summary", [source.path for source in options.files]):
         return _give_summary(options, summarise(options))
     refuse_own_options("report summary", options)
     with storing_result(options, "report summary") as result:

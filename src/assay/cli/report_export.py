@@ -13,6 +13,7 @@ from assay.cli.references import STORED
 from assay.cli.stream import Stopped, grade_stream, output_of
 from assay.cli.totals import faults_error
 from assay.errors import NotEnoughEvidence, UsageError
+from assay.files.inputs import listed
 from assay.registry import is_path
 from assay.views.exporters import EXPORTERS, Exporter
 from assay.views.grade_line import totals_text, versions_text
@@ -23,7 +24,8 @@ NAMED = ("inspect", "mlflow", "promptfoo", "otel")
 
 def run(options: Options) -> int:
     """Write one file in the format that is asked for."""
-    options.output, options.formats = [options.output], exporter_of(options.to).extensions
+    formats = exporter_of(options.to).extensions
+    options = options.with_values(output=[options.output], formats=formats)
     (path,) = opt.outputs(options)
     output = output_of(path, options.to)
     choice = choice_of(options)
@@ -47,7 +49,7 @@ def run(options: Options) -> int:
         if end.totals.fault_count:
             raise faults_error(end.totals, stopped=True) from None
         raise NotEnoughEvidence(
-            "FIL-005", "there is nothing to export.", where=", ".join(options.files)
+            "FIL-005", "there is nothing to export.", where=listed(options.files)
         ) from None
     counts = totals.counts()
     document = {"exporter": options.to, "output": path, "counts": counts}

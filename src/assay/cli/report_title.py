@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from assay.errors import count
-from assay.files.inputs import StoredInput
+from assay.files.inputs import Source
 from assay.records.summary import ValueInterval, value_interval
 from assay.stats.intervals import wilson
-from assay.views.evaluations import import_notes, unchecked, versioned
+from assay.views.evaluation import import_notes, unchecked, versioned
 from assay.views.exporters import ReportTitle
 
 if TYPE_CHECKING:
@@ -26,35 +26,38 @@ def report_title(options: Options, builder: EvaluationBuilder | None) -> ReportT
     if builder is not None:
         lead = _lead(builder.workflow, builder.dataset, builder.started.isoformat())
         return ReportTitle(builder.name, lead, _rate)
-    files: Sequence[str] = options.files
-    stored = [file for file in files if isinstance(file, StoredInput)]
+    files: Sequence[Source] = options.files
+    stored = [file for file in files if not file.numbered]
     noted = partial(ReportTitle, rate=_rate)
     if stored:
         noted = partial(noted, **_import_notes(stored, options))
-    if len(files) == 1 and stored and stored[0].evaluation is not None:
-        made = stored[0].evaluation.evaluation
+    evaluation = getattr(files[0], "evaluation", None) if len(files) == 1 else None
+    if evaluation is not None:
+        made = evaluation.evaluation
         return noted(made.name, _lead(made.workflow, made.dataset, made.started))
-    named = [file if isinstance(file, StoredInput) else os.path.basename(file) for file in files]
+    named = [os.path.basename(file.name) if file.numbered else file.name for file in files]
     if len(named) > 3:
         named = [*named[:3], f"and {count(len(named) - 3, 'other file')}"]
-    return noted("", "" if files == ["-"] else ", ".join(named))
+    return noted("", "" if files[0].path == "-" and len(files) == 1 else ", ".join(named))
 
 
-def _import_notes(files: Sequence[StoredInput], options: Options) -> dict[str, Any]:
+def _import_notes(files: Sequence[Source], options: Options) -> dict[str, Any]:
     """What was noted when the files were imported, and whether answers passed without a check."""
-    from assay.cli.imported_inputs import MADE, ImportedInput, noted  # not for runs of our own
+    from assay.cli.imported_inputs import MADE, noted  # not for runs of our own
+    from assay.project.imports import ToolRuns
+    from assay.project.inputs import StoredRuns
 
     notes: dict[str, None] = {}
     warned = False
     for file in files:
         settings: Mapping[str, Any] = {}
-        if isinstance(file, ImportedInput):
+        if isinstance(file, ToolRuns):
             tally = file.imported.tally
             settings = noted(tally)
             if tally.errors:
                 notes[f"{tally.errors:,} of {count(tally.samples, 'sample')} errored"] = None
-        elif file.evaluation is not None:
-            settings = file.evaluation.evaluation.settings
+        elif isinstance(file, StoredRuns):
+            settings = file.settings
         notes |= dict.fromkeys(import_notes(settings))
         warned = warned or bool(unchecked(settings))
     if options.sources.get("profile") == MADE:

@@ -34,6 +34,7 @@ from assay.cli.run_settings import (
 from assay.cli.totals import pass_bar
 from assay.errors import count
 from assay.files.atomic import atomic_write, make_folder
+from assay.files.inputs import Source
 from assay.views.exporters import FORMATS
 
 if TYPE_CHECKING:
@@ -48,13 +49,15 @@ if TYPE_CHECKING:
 
 def run(options: Options) -> int:
     """Run the verb."""
-    recall(options)
+    asked = recall(options)
+    options = asked.options
     pass_bar(options)  # a slip in it must not cost a run
     sinks = opt.outputs(options)
     from assay.cli.preflight import check_endpoints
-    from assay.cli.run_profile import configured_scorers, extend_profile
+    from assay.cli.run_profile import extend_profile, graded_by
     from assay.cli.run_samples import choose
     from assay.cli.run_work import JudgedLines, RunWork
+    from assay.project.settings import scorers_of
     from assay.records.evaluation import VersionedName
     from assay.running.adapters.loading import exits_as_errors
     from assay.running.columns import column_uses, columns_text
@@ -72,7 +75,7 @@ def run(options: Options) -> int:
     settings = settings_of(options, workflow)
     dataset = read_dataset(options.dataset)
     all_samples = prepare(workflow, dataset)
-    samples, only = choose(options, dataset, all_samples)
+    samples, only, chosen = choose(options, dataset, all_samples, asked.chosen)
     work = work_of(samples, settings)
     planned = plan_of(options, workflow)
     spec = judge_of(options)
@@ -83,15 +86,16 @@ def run(options: Options) -> int:
     begun = any(os.path.exists(place) for place in (path, os.path.join(folder, JOURNAL)))
     if begun and not options.resume:
         raise already_begun(options, folder)
-    scorers = configured_scorers(options)
-    own = extend_profile(options, planned.profile, workflow, samples, folder, scorers)
+    scorers = [] if options.config is None else scorers_of(options.config)
+    own = extend_profile(planned.profile, workflow, samples, folder, scorers)
     if own is not None:
+        options = graded_by(options, own.path, workflow)
         planned = plan_of(options, workflow)
     if options.profile is not None:
         workflow.profile = planned.profile.id
     why = _profile_why(options, workflow, planned)
     if own is not None:
-        why = f"profile {own.id} (plus your scorers and assertions)"
+        why = f"profile {own.profile.id} (plus your scorers and assertions)"
     print_progress(
         f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
         f" {count(len(work), 'run')}, {why}; work folder {folder}"
@@ -99,21 +103,21 @@ def run(options: Options) -> int:
     print_progress(f"columns: {columns_text(column_uses(workflow, dataset))}")
     judge = _prepared(options, workflow, planned, work, spec, all_scorers(workflow, scorers))
     check_endpoints(workflow, None if judge is None else judge.spec)
+    evidence = os.path.join(folder, "runs.jsonl")
+    options = options.with_values(files=[Source(evidence, evidence)], output=sinks)
     doing = RunWork(options, workflow, dataset, settings, work, judge, scorers, planned.criteria)
     builder = EvaluationBuilder(
         name=settings.name,
         workflow=VersionedName(id=workflow.id, version=workflow.version),
         dataset=VersionedName(id=dataset.id, version=dataset.version),
-        settings=configuration(options, workflow, dataset, settings, planned, judge),
-        started=options.started,
+        settings=configuration(asked, options, workflow, dataset, settings, planned, judge),
+        started=asked.started,
         only=only,
     )
     if not options.resume:
         make_folder(folder)
         # before the journal: a journal is never without the settings to resume by
-        remember(options, settings, folder)
-    evidence = os.path.join(folder, "runs.jsonl")
-    options.files, options.output = [evidence], sinks
+        remember(asked, settings, folder, chosen)
     grading = Grading(
         options,
         builder=builder,
@@ -139,7 +143,7 @@ def run(options: Options) -> int:
             report(doing.judging)
         for sentence in doing.scorer_warnings(planned.profile, all_scorers(workflow, scorers)):
             opt.warn(sentence)
-        wanted = len(all_samples) if options.chosen is None else len(options.chosen)
+        wanted = len(all_samples) if chosen is None else len(chosen)
         if left_out := wanted - len(samples):
             opt.warn(
                 f"--limit left out {left_out:,} of {count(wanted, 'sample')}, so the result doesn't"
@@ -237,6 +241,7 @@ COMMANDS = {
         (
             arg(
                 "workflow",
+                resumed="named",
                 kind="name",
                 key="workflow",
                 nargs="?",
@@ -248,6 +253,7 @@ COMMANDS = {
             ),
             arg(
                 "--dataset",
+                resumed="named",
                 kind="name",
                 key="dataset",
                 metavar="D",
@@ -267,6 +273,7 @@ COMMANDS = {
             ),
             arg(
                 "--timeout",
+                resumed="as begun",
                 key="limits.timeout_s",
                 within=Bounds(above=0, below=10_000_000),
                 type=float,
@@ -275,6 +282,7 @@ COMMANDS = {
             ),
             arg(
                 "--retries",
+                resumed="as begun",
                 key="limits.retries",
                 within=Bounds(0, 100_000),
                 type=int,
@@ -286,6 +294,7 @@ COMMANDS = {
             ),
             arg(
                 "--repeat",
+                resumed="as begun",
                 key="repeats",
                 within=Bounds(1, 100_000),
                 type=int,
@@ -295,6 +304,7 @@ COMMANDS = {
             ),
             arg(
                 "--limit",
+                resumed="as begun",
                 key="limits.samples",
                 within=Bounds(1, 100_000),
                 type=int,
@@ -303,6 +313,7 @@ COMMANDS = {
             ),
             arg(
                 "--only",
+                resumed="as begun",
                 kind="name",
                 metavar="NAMES|FILE",
                 help=(
@@ -312,6 +323,7 @@ COMMANDS = {
             ),
             arg(
                 "--failed-in",
+                resumed="as begun",
                 kind="name",
                 metavar="NAME",
                 help=(
@@ -321,6 +333,7 @@ COMMANDS = {
             ),
             arg(
                 "--name",
+                resumed="new",
                 kind="text",
                 trust="freely",
                 metavar="NAME",
@@ -331,6 +344,7 @@ COMMANDS = {
             ),
             arg(
                 "--work",
+                resumed="new",
                 kind="path",
                 metavar="DIR",
                 help=(

@@ -26,14 +26,20 @@ JOURNAL = "judge.journal"
 ARGUMENTS = (
     arg(
         "--judge",
+        resumed="judge",
         kind="path",
         key="judge",
         metavar="FILE",
         help="judge every run: a judge's description (YAML), or its name in assay.yaml",
     ),
-    flag("--no-judge", "don't judge; criteria that need a judge stay missing, and count as 0"),
+    flag(
+        "--no-judge",
+        "don't judge; criteria that need a judge stay missing, and count as 0",
+        resumed="judge",
+    ),
     arg(
         "--max-usd",
+        resumed="judge",
         kind="number",
         key="limits.judge_usd",
         metavar="X",
@@ -41,6 +47,7 @@ ARGUMENTS = (
     ),
     arg(
         "--max-calls",
+        resumed="judge",
         key="limits.judge_calls",
         within=Bounds(least=1),
         type=int,

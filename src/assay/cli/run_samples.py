@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from assay.cli import options as opt
-from assay.cli.ledger_names import LedgerNames
 from assay.cli.parsing import Options
+from assay.cli.references import ledger_names
 from assay.errors import InputError, UsageError, count, few
 from assay.files.inputs import open_input
 from assay.files.json_files import Document, limited, read_documents, read_json
@@ -22,15 +22,26 @@ from assay.running.dataset import LoadedDataset
 from assay.services.evaluations import stored_items
 
 
+class Selection(NamedTuple):
+    """The samples that run, in the order of the dataset."""
+
+    samples: list[PreparedSample]
+    only: ChosenSamples | None = None
+    """How they were chosen; None unless `--only` or `--failed-in` did."""
+    chosen: list[str] | None = None
+    """What those options chose, before `--limit`."""
+
+
 def choose(
-    options: Options, dataset: LoadedDataset, samples: Sequence[PreparedSample]
-) -> tuple[list[PreparedSample], ChosenSamples | None]:
-    """The samples that run, in the order of the dataset; and how they were chosen, None unless
-    `--only` or `--failed-in` did. A resumed run has those that it was started with.
-    """
+    options: Options,
+    dataset: LoadedDataset,
+    samples: Sequence[PreparedSample],
+    begun_with: list[str] | None = None,
+) -> Selection:
+    """The samples that the options choose. A resumed run has those that it was begun with."""
     known = [sample.sample_id for sample in samples]
     if options.resume:
-        wanted = options.chosen
+        wanted = begun_with
     elif options.only is not None and options.failed_in is not None:
         raise UsageError("CLI-001", "--only and --failed-in both choose samples.", fix="Give one.")
     elif options.only is not None:
@@ -39,13 +50,12 @@ def choose(
         wanted = _failed_in(options, dataset, known)
     else:
         wanted = None
-    options.chosen = wanted
     if wanted is None:
-        return list(samples[: options.limit]), None
+        return Selection(list(samples[: options.limit]))
     names = set(wanted)
     chosen = [sample for sample in samples if sample.sample_id in names][: options.limit]
     ran = [sample.sample_id for sample in chosen]
-    return chosen, ChosenSamples(of=len(samples), samples=ran)
+    return Selection(chosen, ChosenSamples(of=len(samples), samples=ran), wanted)
 
 
 # --- by name
@@ -118,7 +128,7 @@ def _failed_in(options: Options, dataset: LoadedDataset, known: Sequence[str]) -
     if is_path(named):
         failed = _failed(_graded_in(named), dataset, named)
     else:
-        with LedgerNames(options) as names:
+        with ledger_names(options) as names:
             stored = names.get(named).evaluation
             if stored is None:
                 raise UsageError(

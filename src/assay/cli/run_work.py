@@ -35,8 +35,7 @@ from assay.running.workflow import LoadedWorkflow
 from assay.scoring.profile import Profile, ProfileCriterion
 from assay.services.grading import Graded
 from assay.views import events
-from assay.views.evaluation import RunReasons
-from assay.views.worst_samples import WorstSample, keep_worst
+from assay.views.evaluation import RunReasons, WorstSample, keep_worst
 
 IN_MEMORY = 256 * 1024 * 1024
 
@@ -163,7 +162,7 @@ class RunWork:
         self._grade(made)
 
     def _grade(self, made: dict[str, Any]) -> None:
-        piece = self._graded(Document(made, self.options.files[0]))
+        piece = self._graded(Document(made, self.options.files[0].name))
         if isinstance(piece, list) and self._events is not None:
             self._events.refused(made["run_id"], piece)
         self._kept += sum(map(len, piece.outputs)) if isinstance(piece, GradedPiece) else 0
@@ -194,7 +193,7 @@ class RunWork:
             piece = self._ready.pop(item.run_id, None)
             if piece is None:
                 tree = parse_json(self._line(item.run_id))
-                piece = self._graded(Document(tree, self.options.files[0], number))
+                piece = self._graded(Document(tree, self.options.files[0].name, number))
             yield piece
 
     def _line(self, run_id: str) -> bytes:

@@ -21,14 +21,14 @@ from assay.cli.progress import Progress
 from assay.cli.totals import GradedPiece, Totals
 from assay.errors import Fault, InputError, ShelfError
 from assay.files.atomic import atomic_write
-from assay.files.inputs import StoredInput
+from assay.files.inputs import Source
 from assay.files.json_files import Document, Unread, parse_line, stream_documents
 from assay.records.grade import is_graded
 from assay.services.given_grades import grades_of
 from assay.services.grading import Graded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from assay.cli.blocks import LineBlock
     from assay.release.pass_rate import PassBar
@@ -131,14 +131,10 @@ class StreamWorker:
     def block(self, block: LineBlock) -> BlockGrades:
         """A block of lines, graded, and its size."""
         with uncollected():
-            parsed = (parse_line(line, block.file, number) for number, line in block.lines)
-            if not block.numbered:
-                parsed = (
-                    structs.replace(document, line=None)
-                    if isinstance(document, Document)
-                    else document
-                    for document in parsed
-                )
+            parsed = (
+                parse_line(line, block.file, number if block.numbered else None)
+                for number, line in block.lines
+            )
             pieces = [piece for document in parsed for piece in self.pieces(document)]
             return BlockGrades(pieces, block.size)
 
@@ -161,8 +157,8 @@ def _block_grader(choice: Choice, formats: tuple[str, ...]) -> Callable[[LineBlo
 def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
     """One function for each output, by its exporter; `text` is what a line for a person shows."""
     from assay.canon import encode
+    from assay.records.grade_line import as_line
     from assay.views.exporters import EXPORTERS, ResultSource
-    from assay.views.grade_line import as_line
 
     # one payload serves all formats that need it
     cache: list[Any] = [None, None]
@@ -186,7 +182,7 @@ def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
 
 
 def grade_stream(
-    files: list[str],
+    files: Sequence[Source],
     choice: Choice,
     outputs: list[Output],
     *,
@@ -273,7 +269,7 @@ class Stopped(Exception):
 
 
 def _graded(
-    files: list[str], worker: StreamWorker, make: _Make, jobs: int, empty: list[Fault]
+    files: Sequence[Source], worker: StreamWorker, make: _Make, jobs: int, empty: list[Fault]
 ) -> Iterator[GradedPiece | list[Fault]]:
     """What each file gives; `empty` takes the files that give nothing."""
     for file in files:
@@ -281,19 +277,18 @@ def _graded(
         for piece in _graded_file(file, worker, make, jobs):
             yield piece
         if piece is None:
-            empty.append(Fault("the file is empty.", code="FIL-005", file=file))
+            empty.append(Fault("the file is empty.", code="FIL-005", file=file.name))
 
 
 def _graded_file(
-    file: str, worker: StreamWorker, make: _Make, jobs: int
+    file: Source, worker: StreamWorker, make: _Make, jobs: int
 ) -> Iterator[GradedPiece | list[Fault]]:
     try:
         size = file_size(file)
-        read_from = file.file if isinstance(file, StoredInput) else file
-        if size >= LARGE and read_from.endswith((".jsonl", ".ndjson")):
+        if size >= LARGE and file.path.endswith((".jsonl", ".ndjson")):
             from assay.cli.blocks import graded_blocks, read_blocks
 
-            progress = Progress(size, file)
+            progress = Progress(size, file.name)
             graded = (
                 map(worker.block, read_blocks(file))
                 if jobs == 1
@@ -312,13 +307,12 @@ def _graded_file(
         yield error.listed()
     except OSError as error:
         reason = f"cannot be read: {error.strerror or error}."
-        yield [Fault(reason, code="FIL-001", file=file)]
+        yield [Fault(reason, code="FIL-001", file=file.name)]
 
 
-def file_size(path: str) -> int:
+def file_size(source: Source) -> int:
     """The bytes of a file; 0 for standard input, and where nobody knows."""
     try:
-        read_from = path.file if isinstance(path, StoredInput) else path
-        return os.path.getsize(read_from) if path != "-" else 0
+        return os.path.getsize(source.path) if source.path != "-" else 0
     except OSError:
         return 0

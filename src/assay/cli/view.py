@@ -23,9 +23,9 @@ from urllib.parse import quote
 
 from assay.cli import options as opt
 from assay.cli.frame import CHOICES, Command, Options, arg, flag
-from assay.cli.ledger import open_for, url_of
 from assay.errors import AssayError, ExitCode, UsageError, printable
 from assay.installing import install_hint
+from assay.project.ledger import open_for, url_of
 from assay.registry import is_path
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def _view_of(options: Options, stack: ExitStack) -> View:
         return _file_view(options, stack)
     if options.target is None:
         return _ledger_view(options)
-    from assay.cli.ledger_names import LedgerNames
+    from assay.cli.references import ledger_names
 
-    with LedgerNames(options) as names:
+    with ledger_names(options) as names:
         named = names.get(options.target)
     url = url_of(options.db)
     if named.evaluation is None:

@@ -15,11 +15,13 @@ from typing import Any, NamedTuple
 from assay.canon import encode
 from assay.cli.grade import choice_of
 from assay.cli.import_evaluations import evaluate_file
-from assay.cli.imported_inputs import is_importable, left_out
+from assay.cli.imported_inputs import left_out
 from assay.cli.importing import read_files
 from assay.cli.parsing import Options
+from assay.cli.references import reading_of
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, read_documents
+from assay.project.imports import is_importable
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.grade import is_graded
 from assay.records.reading import read_run
@@ -27,7 +29,7 @@ from assay.services.evaluations import default_name
 from assay.services.given_grades import grades_of
 from assay.services.grading import Graded
 from assay.services.storing import EvaluationBuilder, MadeEvaluation, Store
-from assay.store.drafts import body_of, graded_drafts
+from assay.store.drafts import graded_drafts
 from assay.store.ledger import open_ledger
 
 
@@ -42,15 +44,16 @@ class ViewedFile(NamedTuple):
 
 def evaluate_viewed(options: Options, folder: str, url: str) -> ViewedFile:
     """Put the evaluations of the file into a new ledger. `folder` is for what waits on the way."""
-    options.files = [options.target]
-    options.name = options.workflow = options.family = options.dataset = None
+    options = options.with_values(
+        files=[options.target], name=None, workflow=None, family=None, dataset=None
+    )
     with (
         tempfile.TemporaryDirectory(dir=folder) as waiting,
         tempfile.TemporaryFile(dir=folder) as drafts,
         open_ledger(url) as ledger,
     ):
         store = Store(ledger, options.project, drafts, lambda _: None)
-        if is_importable(options.target, options):
+        if is_importable(options.target, reading_of(options)):
             viewed = _imported(options, store, waiting)
         else:
             viewed = _own(options, store, waiting)
@@ -133,8 +136,9 @@ def _graded(options: Options, store: Store) -> ViewedFile:
                 started=now,
                 source="import",
             )
-        store.add(graded_drafts(run, graded.grade.scorecard, graded.payload()))
-        builder.add_stored(body_of(run), body_of(graded.payload()))
+        drafts = graded_drafts(run, graded.grade.scorecard, graded.payload())
+        store.add(drafts)
+        builder.add_stored(drafts[0].body, drafts[-1].body)
     if not builders:
         raise NotEnoughEvidence("FIL-005", "there is nothing to show.", where=options.target)
     made = []

@@ -83,7 +83,7 @@ def rule_options(rubric: str) -> tuple[Argument | str, ...]:
     """
     text = f"rubric by name, name@version or YAML file (default: {rubric})"
     return (
-        arg("--rubric", kind="name", metavar="R", help=text),
+        arg("--rubric", heading="grading", offers="rubrics", kind="name", metavar="R", help=text),
         policy_option(POLICY),
         "--library",
     )
@@ -121,7 +121,7 @@ def day_of(text: str) -> date:
 
 def answers_of(options: Options, exam: Exam, *, only: Collection[str] | None = None) -> Answers:
     """The answers, from a file or from a tutor that is asked; `only` these items are asked."""
-    given = opt.given_of(options, "answers", "command", "url")
+    given, options = opt.given_of(options, "answers", "command", "url")
     if len(given) != 1:
         both = " and ".join(f"--{name}" for name in given)
         problem = f"{both} are both set" if given else "no answers are given"
@@ -404,7 +404,8 @@ def _gate(options: Options, store: Store | None) -> int:
     if options.exam and not options.rubric:
         # a rubric that is a file has no name to find it by; the exam says where it is
         named = named_rubric(options.exam)
-        options.rubric = named if named is not None and is_path(named) else None
+        is_file = named is not None and is_path(named)
+        options = options.with_values(rubric=named if is_file else None)
     capstone, first = result_of(options, options.result)
     regression, source = (
         result_of(options, options.regression) if options.regression else (None, None)
@@ -595,12 +596,13 @@ def _review(options: Options) -> int:
 
 def set_exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseline:
     """Store a graded exam under its name. Every number of it is recomputed first."""
-    document = read_json(options.files[0])
+    path = options.files[0].path
+    document = read_json(path)
     outcome = outcome_of(options, document, rubric=options.rubric)
     check_baseline(outcome)
     data = document.source
     if data is None:
-        raise InputError("FIL-001", "cannot be read again.", where=options.files[0])
+        raise InputError("FIL-001", "cannot be read again.", where=path)
     tree = document.tree
     fields = {
         name: [str(tree[name])]
@@ -771,6 +773,8 @@ COMMANDS = {
             ),
             arg(
                 "--rubric",
+                heading="grading",
+                offers="rubrics",
                 kind="name",
                 metavar="R",
                 required=True,
