@@ -21,7 +21,7 @@ from assay.errors import AssayError, InputError
 from assay.families.exams import conform, gate
 from assay.families.exams.answers import Answer, collect
 from assay.families.exams.conform import OPS
-from assay.families.exams.exam import Exam, ExamFile, ExamItem, make_exam
+from assay.families.exams.exam import Exam, ExamFile, make_exam
 from assay.families.exams.marking import (
     MarkedExam,
     Marking,
@@ -34,6 +34,7 @@ from assay.families.exams.policy import ExamRules, shown
 from assay.families.exams.recalibration import break_step
 from assay.families.exams.records import LatencyResult
 from assay.families.exams.results import diagnose, exam_result, find_patterns
+from assay.families.exams.rules import ExamItem
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.scoring.checks import MATCHES, STEPS, Match, Normaliser

@@ -29,7 +29,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from assay import exact
 from assay.errors import EvidenceError, Fault, UsageError, raise_faults
-from assay.families.exams.exam import ExamItem
+from assay.families.exams.rules import ExamItem
 from assay.files.json_files import Document, Unread, parse_json, stream_documents
 from assay.files.redirects import staying_opener
 from assay.files.tables import csv_rows, line_of

@@ -15,11 +15,11 @@ from typing import Any
 from assay import exact
 from assay.errors import InputError
 from assay.families.exams import gate, schedule
-from assay.families.exams.exam import Exam, ExamFile, ExamItem, file_faults
+from assay.families.exams.exam import Exam, ExamFile, file_faults
 from assay.families.exams.marking import Marked, MarkedExam, Marking, mark_item, mean
 from assay.families.exams.policy import ExamRules, fraction, shown
 from assay.families.exams.results import find_patterns, is_mark, outcomes_of
-from assay.families.exams.rules import Length
+from assay.families.exams.rules import ExamItem, Length
 from assay.files.json_files import Document
 from assay.library.golden_inputs import golden
 from assay.library.shelf import Shelf

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from assay.canon import number_text
 from assay.errors import InputError, NotEnoughEvidence, count
-from assay.families.exams.exam import CAPSTONE, REGRESSION, Exam, ExamItem, exam_digest
+from assay.families.exams.exam import CAPSTONE, REGRESSION, Exam, exam_digest
 from assay.families.exams.marking import Marking, self_test
 from assay.families.exams.policy import ExamRules, fraction, shown, text
 from assay.families.exams.records import (
@@ -34,7 +34,7 @@ from assay.families.exams.records import (
     TargetCheck,
 )
 from assay.families.exams.results import CheckedExam
-from assay.families.exams.rules import wanted_by
+from assay.families.exams.rules import ExamItem
 from assay.files.json_files import parse_json
 
 
@@ -178,7 +178,7 @@ def _earned(
     has_mark = checked.bits.get(item.id, 0) & marking.bit[marking.main]
     if not has_mark or shown_item is None or not rule.wants or rule.kind == "code":
         return True
-    want = wanted_by(marking.main, rule, item.expectations)
+    want = rule.wanted(marking.main, item.expectations)
     check = rule.prepare(want, item, marking.setting())
     if check(shown_item.got):
         return True

@@ -20,24 +20,23 @@ from msgspec import UNSET, Struct
 from assay import exact
 from assay.errors import Fault, InputError
 from assay.families.exams.answers import Answer
-from assay.families.exams.exam import Exam, ExamItem
+from assay.families.exams.exam import Exam
 from assay.families.exams.records import ExamResult, LostMark
 from assay.families.exams.rubric import SCORING_SYSTEM, ExamRubric, compile_schema, rules_of
 from assay.families.exams.rules import (
     Check,
-    ExpectingRule,
-    MarkingRule,
+    ExamItem,
     MarkingSetting,
     TextRule,
     item_faults,
     parsed,
     shown_text,
-    wanted_by,
 )
-from assay.records.systems import is_published, system_of
+from assay.records.systems import Systems, is_published, system_of
 from assay.scoring.checks import Normaliser
 
 if TYPE_CHECKING:
+    from assay.families.exams.policy import ExamRules
     from assay.records.contract import Contract
 
 
@@ -139,15 +138,13 @@ class Marking:
         """
         setting = self.setting(schema, note)
         shared: dict[str, Check] = {}
-        keys = [(axis, rule, rule.prepare, _key(axis, rule)) for axis, rule in self.rules.items()]
         for item in items:
             given = item.expectations
             checks = []
-            for axis, rule, prepare, key in keys:
+            for axis, rule in self.rules.items():
                 check = shared.get(axis)
                 if check is None:
-                    want = given.get(key) if key else wanted_by(axis, rule, given)
-                    check = prepare(want, item, setting)
+                    check = rule.prepare(rule.wanted(axis, given), item, setting)
                     if not rule.wants:  # it asks the same of every item
                         shared[axis] = check
                 checks.append(check)
@@ -174,7 +171,7 @@ class Marking:
     def expected(self, item: ExamItem, axis: str | None = None) -> list[str]:
         """What an axis, by default the main one, expects, as people read it."""
         name = axis or self.main
-        want = wanted_by(name, self.rules[name], item.expectations)
+        want = self.rules[name].wanted(name, item.expectations)
         return [] if want is UNSET or want is None else self.rules[name].shows(want)
 
     def faults(self, exam: Exam) -> Iterator[Fault]:
@@ -186,12 +183,6 @@ class Marking:
                     yield document.fault(
                         f"{item.id}: {message}", ("items", place, *path), code="EXM-003", fix=fix
                     )
-
-
-def _key(axis: str, rule: MarkingRule) -> str:
-    """The key of an item's expectations that an axis looks at; empty if it looks at none."""
-    own = isinstance(rule, ExpectingRule) and not rule.fixed
-    return (getattr(rule, "expects", None) or axis) if own else ""
 
 
 def mark_item(
@@ -267,6 +258,12 @@ def median(values: Iterable[Any]) -> Decimal | None:
     )
 
 
+def made_by(marking: Marking, rules: ExamRules) -> dict[str, Any]:
+    """What a document was made by, as its last keys: the rubric, the policy and their systems."""
+    systems = Systems(marking.scoring_system, rules.grading_system)
+    return {"rubric": marking.id, "policy": rules.id, **systems.document()}
+
+
 def check_exam(exam: Exam, marking: Marking) -> None:
     """Refuse an exam whose items the rubric can't mark, with every fault."""
     faults = [fault for fault, _ in zip(marking.faults(exam), range(MAX_FAULTS), strict=False)]
@@ -303,17 +300,10 @@ def self_test(marking: Marking) -> list[dict[str, Any]]:
     """Mark every case of the rubric; the cases whose marks are others, as a gate shows them."""
     failures = []
     for case in marking.rubric.self_test:
-        item = ExamItem(
-            id="self-test",
-            prompt=case.name,
-            expected_contains=None if case.expected_contains is UNSET else case.expected_contains,
-            gloss_contains=None if case.gloss_contains is UNSET else case.gloss_contains,
-            expect=case.expect,
-            options=case.options,
-            match=case.match,
-        )
         latency = None if case.latency_ms is UNSET else case.latency_ms
-        actual = marking.marks(mark_item(item, case.response, marking, latency_ms=latency).bits)
+        actual = marking.marks(
+            mark_item(case.item, case.response, marking, latency_ms=latency).bits
+        )
         if actual != case.breakdown:
             failures.append({"name": case.name, "expected": case.breakdown, "actual": actual})
     return failures
@@ -327,15 +317,16 @@ def lost_marks(
     result: ExamResult, exam: Exam, answers: Mapping[str, Answer], marking: Marking
 ) -> list[LostMark]:
     """The lost marks of a result, item after item in its order; at most `MAX_MARKS`."""
-    items = {item.id: (item, file) for file in exam.files for item in file.items}
-    settings: dict[int, Any] = {}
+    items = {}
+    for file in exam.files:
+        setting = marking.setting(file.answer_schema)
+        items.update({item.id: (item, setting) for item in file.items})
     marks: list[LostMark] = []
     for marked in result.items:
         known = items.get(marked.item)
         if known is None or len(marks) >= MAX_MARKS:
             continue
-        item, file = known
-        setting = settings.setdefault(id(file), marking.setting(file.answer_schema))
+        item, setting = known
         answer = answers.get(marked.item)
         response = (
             None
@@ -344,7 +335,7 @@ def lost_marks(
         )
         for axis, rule in marking.rules.items():
             if axis in marked.lost:
-                want = wanted_by(axis, rule, item.expectations)
+                want = rule.wanted(axis, item.expectations)
                 given = "" if response is None else rule.gives(response, setting)
                 marks.append(
                     LostMark(

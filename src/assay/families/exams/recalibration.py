@@ -24,14 +24,15 @@ from assay.errors import InputError
 from assay.families.exams.answers import Answer
 from assay.families.exams.exam import Exam
 from assay.families.exams.gate import check_whole, opens, reaches
-from assay.families.exams.marking import Marking, grade_exam, mean
-from assay.families.exams.policy import ExamRules, fraction, shown
+from assay.families.exams.marking import Marking, grade_exam, made_by, mean
+from assay.families.exams.policy import ExamRules, shown
 from assay.families.exams.records import ExamResult
 from assay.families.exams.results import (
     CheckedExam,
     diagnose,
     find_patterns,
     outcomes_of,
+    pass_line,
     shortened,
     totals_of,
 )
@@ -136,11 +137,7 @@ def recalibrated(past: CheckedExam, score: Fraction, marking: Marking) -> ExamRe
         items=items,
         axes=axes,
         distribution=distribution,
-        pass_line=(
-            UNSET
-            if result.pass_line is UNSET
-            else replace(result.pass_line, holds=score >= fraction(result.pass_line.limit))
-        ),
+        pass_line=pass_line(None if result.pass_line is UNSET else result.pass_line.limit, score),
         # sentences that name the old weights would be untrue under the new ones
         diagnosis=[
             f"recalibrated from {past.marking.id} (score {shown(past.score)}) to {marking.id}"
@@ -198,7 +195,5 @@ def break_step(
         },
         "patterns": find_patterns(after, rules),
         "diagnosis": diagnose(after, rules),
-        "rubric": marking.id,
-        "policy": rules.id,
-        **Systems(marking.scoring_system, rules.grading_system).document(),
+        **made_by(marking, rules),
     }

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from assay import exact
 from assay.errors import Fault, InputError, few, raise_faults
 from assay.families.exams.exam import exam_digest
-from assay.families.exams.marking import Marked, MarkedExam, Marking, mean
+from assay.families.exams.marking import MAX_FAULTS, Marked, MarkedExam, Marking, mean
 from assay.families.exams.policy import ExamRules, fraction, shown, text
 from assay.families.exams.records import (
     EXAM_SCHEMA,
@@ -331,9 +331,6 @@ def shortened(text: str | None) -> str | None:
     return (
         text if text is None or len(text) <= 200 else f"{text[:200]}... ({len(text):,} characters)"
     )
-
-
-MAX_FAULTS = 100
 
 
 class ItemNumbers(NamedTuple):

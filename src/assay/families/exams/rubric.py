@@ -14,16 +14,16 @@ mark. Limits that a pattern doesn't state are the policy's. `results` finds them
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from assay import exact
 from assay.canon import digest
 from assay.families.exams.rules import (
+    ExamItem,
     MarkingRule,
     MarkingSetting,
-    expectations_of,
     item_faults,
     read_rule,
 )
@@ -199,12 +199,19 @@ class SelfTest(ShelfPart, frozen=True, kw_only=True):
     """The marks that the rubric must give it."""
     match: Match | None = None
     """How texts are compared."""
-    id: ClassVar[str] = "self-test"
 
     @property
-    def expectations(self) -> dict[str, Any]:
-        """What is expected, by axis."""
-        return expectations_of(self.expect, self.expected_contains, self.gloss_contains)
+    def item(self) -> ExamItem:
+        """The case as an item of an exam."""
+        return ExamItem(
+            id="self-test",
+            prompt=self.name,
+            expected_contains=None if self.expected_contains is UNSET else self.expected_contains,
+            gloss_contains=None if self.gloss_contains is UNSET else self.gloss_contains,
+            expect=self.expect,
+            options=self.options,
+            match=self.match,
+        )
 
 
 class ExamRubric(ShelfPart, frozen=True, kw_only=True):
@@ -368,7 +375,7 @@ def _check_cases(rubric: ExamRubric, faults: Faults) -> None:
         if rules:
             normal = Normaliser(rubric.steps)
             setting = MarkingSetting(normal, normal, rubric.matching, None)
-            for path, message, fix in item_faults(case, rules, setting):
+            for path, message, fix in item_faults(case.item, rules, setting):
                 faults.add(("self_test", index, *path), message, fix)
         if set(case.breakdown) != set(axes) or not set(case.breakdown.values()) <= {0, 1}:
             faults.add(

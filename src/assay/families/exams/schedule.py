@@ -28,11 +28,10 @@ from assay.canon import digest
 from assay.errors import InputError
 from assay.families.exams.answers import Answer
 from assay.families.exams.exam import Exam
-from assay.families.exams.marking import MarkedExam, Marking, grade_exam, mean
+from assay.families.exams.marking import MarkedExam, Marking, grade_exam, made_by, mean
 from assay.families.exams.policy import ExamRules, Sm2, fraction, shown
 from assay.files.json_files import Document
 from assay.records.evidence import Number
-from assay.records.systems import Systems
 from assay.records.typed import convert
 from assay.registry import near_miss
 from assay.views.documents import neutral
@@ -167,12 +166,9 @@ def sm2_document(cards: list[Card], marking: Marking, rules: ExamRules) -> dict[
         }
         for row in rules.policy.sm2.qualities
     ]
-    versions = Systems(marking.scoring_system, rules.grading_system).document()
     return {
         "schema": SM2_SCHEMA,
-        "rubric": marking.id,
-        "policy": rules.id,
-        **versions,
+        **made_by(marking, rules),
         "qualities": mapping,
         "cards": [card.document() for card in cards],
     }
@@ -262,16 +258,12 @@ def hold_review(
     nothing is due.
     """
     check_qualities(marking, rules)
-    cards = dict(state)
     if not due.names:
-        return None, list(cards.values())
+        return None, list(state.values())
     graded = grade_exam(due.exam, answers, marking)
-    sm2 = rules.policy.sm2
-    for item in graded.marked:
-        quality = quality_of(item.bits, marking, sm2)
-        name = item.item.id
-        cards[name] = review(name, quality, sm2, on=on, before=state.get(name))
-    return graded, list(cards.values())
+    bits = {item.item.id: item.bits for item in graded.marked}
+    moved = schedule(bits, marking, rules.policy.sm2, on=on, state=state)
+    return graded, list({**state, **{card.item: card for card in moved}}.values())
 
 
 def review_document(
@@ -324,7 +316,5 @@ def review_document(
         },
         "next_due": coming.isoformat() if coming is not None else None,
         "schedule_digest": digest(schedule.decode()),
-        "rubric": marking.id,
-        "policy": rules.id,
-        **Systems(marking.scoring_system, rules.grading_system).document(),
+        **made_by(marking, rules),
     }

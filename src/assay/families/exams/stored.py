@@ -58,6 +58,12 @@ def exam_drafts(
     return [evidence, made.linked("evidence_of", [evidence.name])]
 
 
+def answered_exam(evidence: Mapping[str, Any], where: str) -> tuple[Exam, dict[str, Answer]]:
+    """The questions and answers that are stored as the evidence of a result."""
+    exam = make_exam([Document(file, where) for file in evidence["exam"]])
+    return exam, {answer["item"]: Answer(**answer) for answer in evidence["answers"]}
+
+
 def exam_gate_drafts(
     gate: ExamGate, results: Mapping[str, Document | None], *, pass_score: Any = 0
 ) -> list[Draft]:
@@ -170,8 +176,7 @@ def _follows(
     """Whether marking the stored answers again gives the stored result. Faults of the answers file
     are taken from the stored result.
     """
-    exam = make_exam([Document(file, where) for file in answered["exam"]])
-    answers = {answer["item"]: Answer(**answer) for answer in answered["answers"]}
+    exam, answers = answered_exam(answered, where)
     rules = ExamRules(shelf.policy_of("exam", on_shelf(stored.get("policy"), of="exam")))
     made = exam_result(grade_exam(exam, answers, marking), rules, unknown=tuple(stored["unknown"]))
     return canonical(replace(made, faults=stored["faults"])) == canonical(stored)

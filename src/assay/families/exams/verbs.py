@@ -43,7 +43,7 @@ from assay.families.exams.exam import (
 )
 from assay.families.exams.gate import check_baseline, decide, hold_against, unchecked
 from assay.families.exams.lint import lint_document, lint_exam
-from assay.families.exams.marking import Marking, grade_exam, lost_marks
+from assay.families.exams.marking import Marking, grade_exam, lost_marks, made_by
 from assay.families.exams.policy import ExamRules
 from assay.families.exams.recalibration import (
     break_step,
@@ -51,7 +51,6 @@ from assay.families.exams.recalibration import (
     recalibration_document,
     reweigh,
 )
-from assay.families.exams.records import ExamResult, LostMark
 from assay.families.exams.results import (
     CheckedExam,
     check_result,
@@ -60,12 +59,10 @@ from assay.families.exams.results import (
     read_result,
 )
 from assay.families.exams.schedule import due_items, hold_review, review_document
-from assay.families.exams.stored import exam_baseline_drafts
 from assay.families.exams.views import gate_lines, recalibration_lines, review_lines
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
 from assay.files.yaml_files import is_yaml_name
-from assay.records.systems import Systems
 from assay.registry import is_path
 from assay.release.baseline import StoredBaseline, changed, store
 from assay.scoring.checks import step_name, unknown_step
@@ -218,13 +215,14 @@ def _graded(options: Options, store: Store | None) -> int:
     forms = {
         ".xml": junit.exam_xml,
         ".md": lambda exam: views.exam_markdown(exam).encode(),
-        ".html": lambda made: _html(made, lost_marks(made, exam, answers.by_item, marking)),
+        ".html": lambda made: views.exam_page(
+            made, lost=lost_marks(made, exam, answers.by_item, marking)
+        ).encode("utf-8", "replace"),
     }
     if options.charts:
-        from assay.families.exams.views import exam_charts
         from assay.views.drawing import write_charts
 
-        write_charts(exam_charts(result), options.charts)
+        write_charts(views.exam_charts(result), options.charts)
     for text in (
         *notes,
         *graded.notes,
@@ -244,12 +242,6 @@ def _cascades(
     exam: Exam, answers: Answers, marking: Marking, rules: ExamRules, steps: list[str]
 ) -> list[dict[str, Any]]:
     return [break_step(exam, answers.by_item, marking, step, rules) for step in steps]
-
-
-def _html(result: ExamResult, lost: list[LostMark]) -> bytes:
-    from assay.families.exams.views import exam_page
-
-    return exam_page(result, lost=lost).encode("utf-8", "replace")
 
 
 def _steps(names: list[str], marking: Marking) -> list[str]:
@@ -273,11 +265,8 @@ def _break(options: Options) -> int:
     steps = _steps(options.steps, marking) or list(marking.normal.names)
     answers = answers_of(options, exam)
     cascades = _cascades(exam, answers, marking, rules, steps)
-    versions = Systems(marking.scoring_system, rules.grading_system).document()
     document = {
-        "rubric": marking.id,
-        "policy": rules.id,
-        **versions,
+        **made_by(marking, rules),
         "steps": cascades,
         "faults": [fault.as_dict() for fault in answers.faults],
     }
@@ -638,6 +627,8 @@ def set_exam(options: Options, now: datetime, ledger: Store | None) -> StoredBas
         now=now,
     )
     if ledger is not None:
+        from assay.families.exams.stored import exam_baseline_drafts
+
         ledger.put(exam_baseline_drafts(stored.record, tree))
     return stored
 

@@ -592,6 +592,7 @@ class CheckRow(NamedTuple):
     """holds, fails, warns or undetermined."""
     effect: str
     text: str
+    id: str = ""
 
 
 class ExamView(NamedTuple):
@@ -605,7 +606,6 @@ class ExamView(NamedTuple):
     latency: str
     systems: str
     patterns: list[PatternRow]
-    patterns_title: str
     patterns_sentence: str
     items: list[ItemRow]
     """The lowest score first."""
@@ -629,14 +629,10 @@ def exam_view(result: ExamResult) -> ExamView:
     rows = [_item(item, result, weights) for item in result.items]
     items = sorted(rows, key=lambda row: row.result.score)
     score = number_text(result.score)
-    patterns = [
-        row
-        for kind in dict.fromkeys([*known, *(pattern.kind for pattern in result.patterns)])
-        for row in _patterns(
-            kind, [pattern for pattern in result.patterns if pattern.kind == kind], known
-        )
-    ]
     kinds = list(dict.fromkeys(pattern.kind for pattern in result.patterns))
+    patterns = [
+        row for kind in dict.fromkeys([*known, *kinds]) for row in _pattern_rows(kind, result)
+    ]
     lost = [row for row in items if row.lost]
     p50 = result.latency.p50_ms
     return ExamView(
@@ -651,7 +647,6 @@ def exam_view(result: ExamResult) -> ExamView:
         f"rubric {result.rubric} · marked under {result.policy} · {result.scoring_system} ·"
         f" {result.grading_system}",
         patterns,
-        "Patterns looked for",
         (
             f"{len(kinds)} of {count(len(known), 'pattern')} found in {count(result.n, 'item')}:"
             f" {', '.join(kinds)}."
@@ -689,18 +684,18 @@ def no_answer(result: ExamResult, item: str) -> str:
 
 
 def _item(item: ItemResult, result: ExamResult, weights: AxisNumbers) -> ItemRow:
+    lost = [axis for axis in weights if axis in item.lost]
     got = "nothing" if item.got is None else item.got
     if item.item in result.missing:
         got = why = no_answer(result, item.item)
     else:
-        lost = [axis for axis in weights if axis in item.lost]
         why = ", ".join(f"-{number_text(weights[axis])} {axis}" for axis in lost)
         if next(iter(weights)) in lost and item.expected:
             why += f"  (expected {', '.join(item.expected)}; got {got[:40]})"
     return ItemRow(
         item,
         number_text(item.score),
-        [weight for weight in weights if weight in item.lost],
+        lost,
         got,
         why,
     )
@@ -728,19 +723,12 @@ def _where(evidence: dict[str, Any]) -> str:
     return str(evidence.get(named, "the exam"))
 
 
-def _patterns(kind: str, seen: list[PatternSeen], known: dict[str, str]) -> list[PatternRow]:
-    if not seen:
-        return [PatternRow(kind, False, "", known[kind], {})]
+def _pattern_rows(kind: str, result: ExamResult) -> list[PatternRow]:
     return [
-        PatternRow(
-            kind,
-            True,
-            _where(pattern.evidence),
-            pattern.hint,
-            pattern.evidence,
-        )
-        for pattern in seen
-    ]
+        PatternRow(kind, True, _where(pattern.evidence), pattern.hint, pattern.evidence)
+        for pattern in result.patterns
+        if pattern.kind == kind
+    ] or [PatternRow(kind, False, "", result.looked_for[kind], {})]
 
 
 Check = HardGate | TargetCheck | DropCheck | SoftGate | RubricCheck
@@ -758,7 +746,7 @@ def check_row(check: Check) -> CheckRow:
                 filter(None, [f"value {number_text(check.value)}, limit {limit}", check.reason])
             )
         )
-        return CheckRow(f"Soft gate {check.id}", state, "warning", text)
+        return CheckRow(f"Soft gate {check.id}", state, "warning", text, check.id)
     state = "holds" if check.holds else "fails"
     if isinstance(check, RubricCheck):
         text = f"rise {number_text(check.rise)}, checked above {limit}"
@@ -768,11 +756,13 @@ def check_row(check: Check) -> CheckRow:
             f"from {number_text(check.baseline)} to {number_text(check.candidate)}, a drop of"
             f" {number_text(check.drop)}, at most {limit}"
         )
-        return CheckRow("Drop against the baseline", state, "blocks", text + _by_axis(check))
+        return CheckRow(
+            "Drop against the baseline", state, "blocks", text + _by_axis(check), "regression"
+        )
     text = f"score {number_text(check.score)}, at least {limit}"
     if isinstance(check, HardGate):
-        return CheckRow("Hard gate on the capstone exam", state, "blocks", text)
-    return CheckRow("Production target", state, "informational", text)
+        return CheckRow("Hard gate on the capstone exam", state, "blocks", text, "capstone")
+    return CheckRow("Production target", state, "informational", text, "target")
 
 
 def _by_axis(check: DropCheck) -> str:
@@ -1135,7 +1125,7 @@ def _pattern_facts(view: ExamView, heatmap: Figure) -> Section:
     columns = ("Pattern", "Found", Column("What it means", "wide"))
     return section(
         "Patterns",
-        Table(view.patterns_title, columns, rows, kind="stack rules"),
+        Table("Patterns looked for", columns, rows, kind="stack rules"),
         heatmap,
         id="patterns",
         hint=view.patterns_sentence,
@@ -1417,18 +1407,17 @@ def gate_xml(gate: ExamGate) -> bytes:
     block stays green and reports what it found.
     """
     cases = []
-    names = ["capstone", *(["regression"] if gate.regression is not None else []), "target"]
-    names += [soft.id for soft in gate.soft]
-    for name, row in zip(names, gate_rows(gate), strict=True):
-        closed = row.effect == "blocks" and row.state != "holds"
-        text = row.text if row.effect == "blocks" else f"{row.state}, does not block: {row.text}"
+    for row in gate_rows(gate):
+        blocks = row.effect == "blocks"
+        closed = blocks and row.state != "holds"
+        text = row.text if blocks else f"{row.state}, does not block: {row.text}"
         cases.append(
             Case(
-                name,
+                row.id,
                 "assay.exam-gate",
                 "failure" if closed else "",
                 "gate_closed" if closed else "",
-                row.text if row.effect == "blocks" else "",
+                row.text if blocks else "",
                 [text, *(gate.reasons if closed else ())],
             )
         )
