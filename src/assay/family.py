@@ -129,7 +129,7 @@ class Family:
         self.demo = demo
         """Its part of `assay demo`: a function."""
         self.doctor = doctor
-        """Jobs of its own that `assay doctor` tries: a table of `JobNeeds`."""
+        """The jobs that `assay doctor` tries for it: a table of `JobNeeds`."""
         self.agents = agents
         """Tools of `assay mcp`: a table of `cli.mcp_tools.AgentTool`."""
         self.functions = functions or {}
@@ -139,7 +139,7 @@ class Family:
         of a `running.steps.RunStep`.
         """
         self.inputs = inputs or {}
-        """Results that only it makes and that verbs of the core read, by the verb: see `cli.family_inputs`."""
+        """Results that only it makes and verbs of the core read, by verb: `cli.family_inputs`."""
         self.checks = checks
         """What `assay ledger verify` checks of its records: a function."""
 

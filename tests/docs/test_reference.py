@@ -34,8 +34,8 @@ from assay.scoring.gates import EXAMPLES as GATE_EXAMPLES
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
 from assay.services.documents import document_kinds
-from assay.views import telemetry
-from assay.views.event_schema import MEANINGS, SCHEMA
+from assay.views import otel_export as telemetry
+from assay.views.events import MEANINGS, SCHEMA
 from checkout import ROOT
 from documents import run
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import assay as product
+from assay.canon import plain
 from assay.families.exams import junit as exam_junit
 from assay.families.exams.records import ExamGate, ExamGateDigests, HardGate, TargetCheck
 from assay.records.decision import OperationDifference
+from assay.records.samples import SampleAnswer, SampleTexts
 from assay.services.payload import payload
 from assay.views import junit
-from assay.views.decision_samples import SampleAnswer, SampleTexts
-from assay.views.documents import plain
 from decisions import confirmation, decided, decision, rule, suspect
 from documents import run, scorecard
 from exported import exported

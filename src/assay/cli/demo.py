@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
-from assay.canon import pretty
+from assay.canon import plain, pretty
 from assay.cli import demo_noise, demo_parts
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
@@ -17,14 +17,15 @@ from assay.family import parts as family_parts
 from assay.files.atomic import write_file
 from assay.files.json_files import read_documents
 from assay.library.shelf import Shelf
+from assay.records.grade_line import as_line
 from assay.records.summary import SummaryBlock
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
 from assay.services.grading import Graded, Grader
-from assay.views.documents import JsonDocument, plain
-from assay.views.grade_line import as_line, surprises
-from assay.views.html import render
+from assay.views.documents import JsonDocument
+from assay.views.grade_line import surprises
 from assay.views.pieces import number
+from assay.views.report import render
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
 STORIES = {

@@ -12,18 +12,18 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
+from assay.canon import plain
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_side
 from assay.files.json_files import read_documents
 from assay.library.shelf import Shelf
 from assay.records.decision import Decision
+from assay.records.grade_line import as_line
 from assay.release.policy import make_release_rules
 from assay.services.compare import compare
 from assay.services.grading import Grader
 from assay.services.importing import import_runs, totals
 from assay.views.decision import outcome_word, rule_word
-from assay.views.documents import plain
-from assay.views.grade_line import as_line
 
 STORIES = {
     "candidate": "Version 8 of a support assistant against version 7, on the same 60 tickets",

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
     from assay.cli.gate_named import Decided
     from assay.records.decision import Decision
+    from assay.records.samples import Texts
     from assay.services.choice import Choice
     from assay.services.compare import Asked, FreshRuns
     from assay.services.evaluation_choice import ToolProfile
     from assay.services.grading import Grader
     from assay.services.stored_sides import SideReader
     from assay.services.storing import Store
-    from assay.views.decision_samples import Texts
 
 
 def run(options: Options) -> int:
@@ -286,12 +286,11 @@ def _decide_and_store(
 def _finish(options: Options, made: Decided) -> int:
     from assay.cli import terminal
     from assay.cli.gate_named import next_command, suspects_text
+    from assay.records.samples import NO_TEXTS
     from assay.views import junit
     from assay.views.blocks import Note
-    from assay.views.decision import decision_summary, outcome_word
-    from assay.views.decision_samples import NO_TEXTS, TEXT
-    from assay.views.decision_sections import decision_charts
-    from assay.views.markdown_view import view
+    from assay.views.decision import TEXT, decision_charts, decision_summary, outcome_word
+    from assay.views.markdown import view
 
     document = made.decision
     texts = NO_TEXTS if made.named is None else made.named.texts
@@ -319,8 +318,7 @@ def _finish(options: Options, made: Decided) -> int:
 
 
 def _html(options: Options, made: Decided) -> bytes:
-    from assay.views.decision import outcome_word
-    from assay.views.decision_sections import decision_view
+    from assay.views.decision import decision_view, outcome_word
     from assay.views.render import report
 
     document, named = made.decision, made.named
@@ -339,7 +337,7 @@ def _html(options: Options, made: Decided) -> bytes:
 
 def _sarif(options: Options, document: Decision, texts: Texts) -> bytes:
     from assay.cli.gate_sides import sample_places
-    from assay.views.sarif_grades import decision, named_samples
+    from assay.views.sarif import decision, named_samples
 
     files = [file for file in options.files if is_path(file) and file != "-"]
     return decision(

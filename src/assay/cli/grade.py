@@ -26,11 +26,12 @@ from assay.cli.stream import (
 )
 from assay.cli.totals import GradedPiece, Totals, exit_code, faults_error, pass_bar
 from assay.errors import Fault, NotEnoughEvidence, ShelfError, printable
+from assay.records.grade_line import GradeLine
 from assay.services.choice import Choice
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.exporters import FORMATS, format_of
-from assay.views.exporting import Outbox
-from assay.views.grade_line import GradeLine, bar_text, lines_table, totals_text, versions_text
+from assay.views.grade_line import bar_text, lines_table, totals_text, versions_text
+from assay.views.otel_export import Outbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

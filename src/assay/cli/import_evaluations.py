@@ -19,7 +19,7 @@ from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.inputs import file_digest
 from assay.files.json_files import read_documents
-from assay.views.evaluations import evaluation_line
+from assay.views.evaluation import evaluation_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -277,8 +277,7 @@ def show_evaluation(
 ) -> None:
     """The evaluation, with its worst runs and what to do next."""
     from assay.cli import terminal
-    from assay.views.evaluation import evaluation_view
-    from assay.views.evaluations import unchecked
+    from assay.views.evaluation import evaluation_view, unchecked
 
     notes = []
     if doing.judging is not None and doing.judging.missing:

@@ -35,8 +35,7 @@ from assay.running.workflow import LoadedWorkflow
 from assay.scoring.profile import Profile, ProfileCriterion
 from assay.services.grading import Graded
 from assay.views import events
-from assay.views.evaluation import RunReasons
-from assay.views.worst_samples import WorstSample, keep_worst
+from assay.views.evaluation import RunReasons, WorstSample, keep_worst
 
 IN_MEMORY = 256 * 1024 * 1024
 

@@ -111,7 +111,7 @@ _CORE: dict[str, DocumentKind] = {
         is_input=False,
     ),
     "event": DocumentKind(
-        "assay.views.event_schema:SCHEMA",
+        "assay.views.events:SCHEMA",
         "One event of a run.",
         "`assay run --events` and the server's streams write it; see [Events](../events.md).",
         is_input=False,

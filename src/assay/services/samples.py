@@ -19,7 +19,28 @@ from msgspec.json import Decoder
 
 from assay.errors import AssayError
 from assay.records.decision import DECISION_SCHEMA
-from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
+from assay.records.evaluation import (
+    EvaluatedRun,
+    Evaluation,
+    LastDecision,
+    VersionedName,
+    WorkflowBaseline,
+    graded_by,
+)
+from assay.records.samples import (
+    Baseline,
+    SampleEvidence,
+    SampleQuery,
+    SampleRow,
+    SampleRun,
+    fold_samples,
+    missing_samples,
+    sample_evidence,
+    sample_grade,
+    sample_name,
+    select_samples,
+    with_evidence,
+)
 from assay.services.evaluations import StoredEvaluation, brief_evaluations, read_evaluation
 from assay.services.storing import own_run
 from assay.stats.intervals import rate_difference
@@ -29,19 +50,6 @@ from assay.store.facets import key
 from assay.store.ledger import Ledger
 from assay.store.listing import PassCount, evaluated_samples, evidence_of, grades_of, sample_counts
 from assay.store.names import ActiveWorkflow, active_workflows
-from assay.views.evaluations import graded_by
-from assay.views.sample_query import Baseline, SampleQuery, missing_samples, select_samples
-from assay.views.samples import (
-    SampleEvidence,
-    SampleRow,
-    SampleRun,
-    fold_samples,
-    sample_evidence,
-    sample_grade,
-    sample_name,
-    with_evidence,
-)
-from assay.views.workflow_card import CardBaseline, CardDecision
 
 _RUNS_AT_ONCE = 100  # a run may be megabytes
 _REMEMBERED = 60_000
@@ -548,8 +556,8 @@ class WorkflowState(NamedTuple):
     """The newest first, without their lists of runs."""
     changed: tuple[str, ...] = ()
     """Digests of evaluations that don't match their digests, or can't be read."""
-    baseline: CardBaseline | None = None
-    decision: CardDecision | None = None
+    baseline: WorkflowBaseline | None = None
+    decision: LastDecision | None = None
 
     @property
     def name(self) -> str:
@@ -641,7 +649,7 @@ def _baseline(
     project: str,
     state: WorkflowState,
     named: dict[tuple[str, str], NamedBaseline],
-) -> CardBaseline | None:
+) -> WorkflowBaseline | None:
     """The named baseline of the newest evaluation's workflow and dataset, else the evaluation
     before it on that dataset. The baseline itself is compared with the one before, too.
     """
@@ -654,9 +662,9 @@ def _baseline(
         try:
             evaluation = _evaluation_of(ledger, project, kept, newest)
         except AssayError:  # the page of the evaluation shows what is wrong
-            return CardBaseline(kept.name, None, reason="its evaluation can't be read")
+            return WorkflowBaseline(kept.name, None, reason="its evaluation can't be read")
         if evaluation is None:
-            return CardBaseline(
+            return WorkflowBaseline(
                 kept.name,
                 None,
                 reason="it was not made of one stored evaluation",
@@ -687,7 +695,7 @@ def _evaluation_of(
 
 def _compared(
     ledger: Ledger, project: str, name: str, newest: StoredEvaluation, baseline: StoredEvaluation
-) -> CardBaseline:
+) -> WorkflowBaseline:
     of, other = newest.evaluation, baseline.evaluation
     ours, theirs = of.totals, other.totals
     reason = (
@@ -700,14 +708,14 @@ def _compared(
         else ""
     )
     if of.dataset != other.dataset:
-        return CardBaseline(name, other, reason=reason)
+        return WorkflowBaseline(name, other, reason=reason)
     shared = shared_samples(ledger, newest, baseline, project=project)
     reason = reason or shared.reason
     difference = None if reason else rate_difference(*shared[:4])
-    return CardBaseline(name, other, difference, reason, shared.lost)
+    return WorkflowBaseline(name, other, difference, reason, shared.lost)
 
 
-def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, CardDecision]:
+def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, LastDecision]:
     """The newest release decision about each workflow, among the last few of the project."""
     last = [
         brief
@@ -715,13 +723,13 @@ def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict
         if brief.schema == DECISION_SCHEMA and brief.status is not None
     ]
     sides = recent.sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
-    decisions: dict[str, CardDecision] = {}
+    decisions: dict[str, LastDecision] = {}
     for brief in last:
         for workflow, version in sides.get(brief.seq, {}).get("candidate", ()):
             if workflow in workflows:
                 decisions.setdefault(
                     workflow,
-                    CardDecision(
+                    LastDecision(
                         brief.digest, brief.status, brief.policy, brief.created_at, version
                     ),
                 )

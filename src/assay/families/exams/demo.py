@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from assay.canon import pretty
+from assay.canon import plain, pretty
 from assay.cli import options as opt
 from assay.cli.demo import EXAMPLES, DemoPart
 from assay.families.exams.answers import read_answers
@@ -16,7 +16,6 @@ from assay.families.exams.marking import Marking, grade_exam
 from assay.families.exams.policy import ExamRules
 from assay.families.exams.records import ExamGate, ExamResult
 from assay.library.shelf import Shelf
-from assay.views.documents import plain
 
 
 def part(_folder: str) -> DemoPart:

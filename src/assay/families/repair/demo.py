@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from assay.canon import pretty
+from assay.canon import plain, pretty
 from assay.cli import options as opt
 from assay.cli.demo import EXAMPLES, NOW, DemoPart
 from assay.errors import printable
@@ -30,7 +30,6 @@ from assay.running.post_run import after_of
 from assay.running.runner import Runner, RunSettings, work_of
 from assay.running.workflow import read_workflow
 from assay.services.grading import Graded, Grader
-from assay.views.documents import plain
 
 HEADS = ("issue", "applies", "fail-to-pass", "pass-to-pass", "sandbox", "grade", "why")
 MAX_WHY = 110

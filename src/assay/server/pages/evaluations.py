@@ -15,7 +15,7 @@ from assay.store.drafts import Item
 from assay.store.listing import evaluation_tags
 from assay.store.names import seen
 from assay.views.blocks import Empty, Field, Table
-from assay.views.evaluations import evaluations_list
+from assay.views.evaluation import evaluations_list
 from assay.views.pieces import address
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

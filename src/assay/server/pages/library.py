@@ -49,7 +49,7 @@ from assay.views.blocks import (
     contents,
     section,
 )
-from assay.views.evaluations import versioned
+from assay.views.evaluation import versioned
 from assay.views.events import plain as plain_event
 from assay.views.pieces import (
     absent,

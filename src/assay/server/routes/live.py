@@ -33,7 +33,7 @@ from assay.store.events import Event, RunUpdate
 from assay.store.facets import key as index_key
 from assay.store.serving import now_text
 from assay.views import events
-from assay.views.event_schema import inlined
+from assay.views.events import inlined
 
 router = APIRouter(
     route_class=Route, prefix="/api/v1/runs", tags=["events"], responses=openapi.EVERY

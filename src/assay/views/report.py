@@ -1,4 +1,5 @@
-"""Results as one HTML page that a release manager can open, print, mail and archive.
+"""Results as one HTML page that a release manager can open, print, mail and archive: the page of an
+evaluation in a file.
 
 The page is self-contained: it loads nothing, and its content policy allows only its own script,
 which searches and sorts; the page is complete without it. It decides nothing: every number comes
@@ -7,21 +8,28 @@ from the results; the page only counts runs and subtracts lost points.
 One row for each sample, then the evidence of those that did not pass, the worst first. A page is
 bounded, so that a stream of any length needs no memory and a browser opens it at once: beyond its
 rows and its evidence it says how many more there are, and what shows them. Samples that did not
-pass always come before those that did.
+pass always come before those that did. Until the page is written, runs wait on disk.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import IO, Any
 
 import msgspec
+from msgspec import structs
 
 from assay.canon import encode_any
 from assay.errors import count
 from assay.records.evidence import Run
+from assay.records.grade_line import as_line
+from assay.records.samples import (
+    SampleRow,
+    row_of_run,
+)
 from assay.records.summary import ValueInterval
 from assay.views.blocks import (
     Column,
@@ -44,9 +52,9 @@ from assay.views.grade import grade_charts
 from assay.views.grade_line import bar_sentence, is_passed, passed_text
 from assay.views.pieces import clip, letter, listed, number, phrase, sentence, shown, verdict
 from assay.views.render import report
-from assay.views.report_evidence import drawn_evidence, evidence_hint, kept_evidence, read_evidence
-from assay.views.report_rows import Result, kept_row, read_row, row_of, workflow_name
-from assay.views.report_samples import (
+from assay.views.run import SYSTEMS
+from assay.views.sample import evidence_block, kept_evidence
+from assay.views.sample_table import (
     Layout,
     SampleTable,
     cut,
@@ -55,8 +63,182 @@ from assay.views.report_samples import (
     sample_line,
     table_hint,
 )
-from assay.views.report_spool import SampleSpool
-from assay.views.run import SYSTEMS
+
+# --- what is kept of each result
+
+_decode = msgspec.json.Decoder(float_hook=Decimal).decode
+Result = dict[str, Any]
+_ROW = (
+    *("run_id", "passed", "grade", "weighted_score", "pass_threshold", "hard_gate_failures"),
+    *("workflow", "bands"),
+    *SYSTEMS,
+)
+_DATASET = ("id", "version")
+
+
+def row_of(result: Mapping[str, Any]) -> Result:
+    """What the counts need of a result: its causes, and the points that each criterion lost."""
+    dataset = result.get("dataset") or {}
+    return {
+        **{key: result.get(key) for key in _ROW},
+        "dataset": [dataset.get(key) for key in _DATASET],
+        "causes": as_line(result).counted,
+        "lost": {
+            str(criterion.get("name")): (
+                criterion.get("label") or criterion.get("name"),
+                float(criterion.get("maximum") or 0) - float(criterion.get("contribution") or 0),
+            )
+            for criterion in result.get("criteria") or ()
+        },
+    }
+
+
+ROW_TEXT = 2_000
+"""Characters of a question, an answer or an expected value that are kept for a row."""
+
+
+class KeptRow(msgspec.Struct):
+    """The row of one run, and its workflow."""
+
+    row: SampleRow
+    workflow: str
+
+
+read_row = msgspec.json.Decoder(KeptRow).decode
+
+
+def kept_row(result: Mapping[str, Any], run: Run | None) -> KeptRow:
+    """The row of one run, its texts cut."""
+    row = row_of_run(result, run)
+    texts = {name: getattr(row, name)[:ROW_TEXT] for name in ("question", "answer", "expected")}
+    return KeptRow(structs.replace(row, **texts), workflow_name(result))
+
+
+def workflow_name(result: Mapping[str, Any]) -> str:
+    """The workflow of a result and its version, on one line."""
+    workflow = result.get("workflow")
+    if not isinstance(workflow, dict):
+        return "none, a bare scorecard"
+    return f"{workflow.get('id')}@{workflow.get('version')}"
+
+
+class KeptEvidence(msgspec.Struct):
+    """The evidence of a run as it waits: its grade, and what was kept of the run."""
+
+    result: msgspec.Raw
+    kept: dict[str, Any]
+
+
+read_evidence = msgspec.json.Decoder(KeptEvidence).decode
+
+
+def drawn_evidence(row: SampleRow, spooled: bytes, place: int, *, opened: bool) -> str:
+    """The evidence of a sample, drawn at once: its size counts."""
+    evidence = read_evidence(spooled)
+    result = _decode(evidence.result)
+    return evidence_block(row, evidence.kept, result, place, opened=opened).__html__()
+
+
+def evidence_hint(n: int, failed: int) -> str:
+    """Of which samples the page has the evidence, and what shows the others."""
+    if failed <= n:
+        more = ", and the worst of those that did" if n > failed else ""
+        if not failed:
+            return "The samples with the lowest scores."
+        return f"Every sample that did not pass{more}."
+    return (
+        f"The worst {n:,} of {failed:,} samples that did not pass. `assay view` shows the others,"
+        " and `assay explain FILE --run ID` explains one."
+    )
+
+
+# --- where runs wait
+
+
+KEPT = 400
+"""Runs whose evidence is kept; more than a page has room for."""
+REPEATS = 1000
+"""Repeats of a sample that are read; the counts have them all."""
+
+_TABLES = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE runs (place INTEGER PRIMARY KEY, sample TEXT, passed INTEGER, score REAL, row BLOB);
+CREATE TABLE evidence (place INTEGER PRIMARY KEY, passed INTEGER, score REAL, body BLOB);
+"""
+_DROP = """
+DELETE FROM evidence WHERE place NOT IN (
+  SELECT place FROM evidence ORDER BY passed, score, place LIMIT ?
+)
+"""
+_SAMPLES = """
+SELECT sample, min(passed) AS good, avg(score) AS mean, min(place) AS first, count(*)
+FROM runs GROUP BY sample ORDER BY good, mean, first LIMIT ?
+"""
+_RUNS = """
+SELECT row, body FROM runs LEFT JOIN evidence USING (place)
+WHERE sample = ? ORDER BY runs.passed, runs.score, place LIMIT ?
+"""
+
+
+class SampleSpool:
+    """Runs in a file that is gone when it is closed."""
+
+    def __init__(self) -> None:
+        # SQLite keeps a database without a name in a private file, and only while it is open
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.executescript(_TABLES)
+        self._database.execute("BEGIN")
+        self._kept = 0
+        self._limit: tuple[float, float] = (2, 0)
+        """The verdict and the score above which evidence would be dropped again."""
+
+    def add(self, sample: str, *, passed: bool, score: float, row: bytes, evidence: bytes) -> None:
+        """Let a run wait."""
+        name = sample.encode("utf-8", "replace").decode()
+        added = self._database.execute(
+            "INSERT INTO runs (sample, passed, score, row) VALUES (?, ?, ?, ?)",
+            (name, passed, score, row),
+        )
+        if (passed, score) > self._limit:
+            return
+        self._database.execute(
+            "INSERT INTO evidence VALUES (?, ?, ?, ?)", (added.lastrowid, passed, score, evidence)
+        )
+        self._kept += 1
+        if self._kept >= 2 * KEPT:
+            self._database.execute(_DROP, (KEPT,))
+            self._kept = KEPT
+            self._limit = self._database.execute(
+                "SELECT passed, score FROM evidence ORDER BY passed DESC, score DESC"
+            ).fetchone()
+
+    def count(self) -> tuple[int, int]:
+        """How many samples there are, and how many of them passed in every repeat."""
+        self._database.execute(
+            "CREATE INDEX IF NOT EXISTS by_sample ON runs (sample, passed, score, place)"
+        )
+        counts = self._database.execute(
+            "SELECT count(*), sum(good) FROM (SELECT min(passed) AS good FROM runs GROUP BY sample)"
+        ).fetchone()
+        return counts[0], counts[1] or 0
+
+    def samples(self, most: int) -> Iterator[tuple[int, list[bytes], bytes | None]]:
+        """The worst samples: those that did not pass, and after them those that did, by score. Of
+        each how many runs it has, the rows of them, the worst first, and the evidence of the worst,
+        where it was kept.
+        """
+        for sample, _, _, _, n in self._database.execute(_SAMPLES, (most,)):
+            kept_runs = self._database.execute(_RUNS, (sample, REPEATS)).fetchall()
+            yield n, [row for row, _ in kept_runs], kept_runs[0][1]
+
+    def close(self) -> None:
+        """Drop what waits."""
+        self._database.close()
+
+
+# --- the page
+
 
 ROWS = 10_000
 """Rows of the table at most."""
@@ -68,7 +250,6 @@ OPENED = 3
 PICTURES = 20
 """Runs whose charts are written by `--charts`."""
 CAUSES = 3
-_decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
 class Report(Format):
