@@ -6,7 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import canonical, pretty
+from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, parse_json
+from assay.records.contract import encode
+from assay.release.summary import Summary
 from assay.scoring.profile import Profile
 from assay.services.compare import Origin
 from assay.services.grading import Graded
@@ -127,9 +130,6 @@ class EvaluationOutcome(Displayed):
 
     def save(self, path: str) -> None:
         """Write the runs as JSON Lines, which every command reads."""
-        from assay.files.atomic import atomic_write
-        from assay.records.contract import encode
-
         with atomic_write(path) as stream:
             for document in self.documents():
                 stream.write(encode(document.tree) + b"\n")
@@ -151,8 +151,6 @@ class EvaluationOutcome(Displayed):
 
 def block_of(graded: Sequence[Graded]) -> SummaryBlock:
     """The summary of graded runs."""
-    from assay.release.summary import Summary
-
     summary = Summary()
     for graded_run in graded:
         summary.add(graded_run.grade)

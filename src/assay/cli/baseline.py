@@ -27,6 +27,8 @@ from assay.release.observations import Pair
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.release.sides import pair_up
 from assay.services.named_baselines import FoundBaseline, as_stored, find_named
+from assay.store.baselines import evidence_of_baseline, list_baselines
+from assay.store.drafts import EVIDENCE
 from assay.views.text import fact_lines
 
 if TYPE_CHECKING:
@@ -181,9 +183,6 @@ def _check_kept(baseline: FoundBaseline, ledger: Store) -> None:
     """Check that a baseline of a ledger states what is shown, and that all of its evidence is
     unchanged.
     """
-    from assay.store.baselines import evidence_of_baseline
-    from assay.store.drafts import EVIDENCE
-
     assert baseline.kept is not None
     _check_shown(baseline.kept)
     for item in evidence_of_baseline(
@@ -285,8 +284,6 @@ def _line(stored: StoredBaseline) -> dict[str, Any]:
 
 def _list_kept(ledger: Store, listed: list[dict[str, Any]], broken: list[dict[str, Any]]) -> None:
     """The ledger's baselines by name, oldest first, as in the folder."""
-    from assay.store.baselines import list_baselines
-
     where = ledger.ledger.where
     kept = []
     for baseline in list_baselines(ledger.ledger, project=ledger.project):

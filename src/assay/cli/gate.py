@@ -24,6 +24,7 @@ from msgspec import structs
 
 from assay.canon import digest, pretty
 from assay.cli import options as opt
+from assay.cli import terminal
 from assay.cli.family_inputs import own_reader
 from assay.cli.frame import COMPARED_BY, STORE, Command, arg, flag, repeated
 from assay.cli.grade import choice_of, graded_choice
@@ -31,7 +32,7 @@ from assay.cli.hints import GRADED_BY, command, given, is_one_file
 from assay.cli.ledger import ledger_options, storing_evaluated, storing_result
 from assay.cli.parsing import Options
 from assay.cli.progress import Progress
-from assay.cli.references import given_rules
+from assay.cli.references import given_rules, suggested_baseline
 from assay.cli.run_settings import is_typed
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count, few
 from assay.files.atomic import write_file
@@ -55,7 +56,7 @@ from assay.records.decision import Decision
 from assay.records.evidence import IMPORTED
 from assay.records.samples import NO_TEXTS, TextCollector, Texts, names_of, row_of_run
 from assay.registry import is_path
-from assay.release.attestation import Subject
+from assay.release.attestation import Subject, envelope, statement
 from assay.release.baseline import (
     EvidenceAge,
     StoredBaseline,
@@ -65,11 +66,13 @@ from assay.release.baseline import (
     refuse_exam,
 )
 from assay.release.decision import exit_code
-from assay.release.plan import make_plan
+from assay.release.plan import make_plan, read_plan
 from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.running.workflow import read_workflow
 from assay.services.compare import (
+    Acceptance,
     Asked,
+    FreshRuns,
     Origin,
     ReadSide,
     check_origins,
@@ -81,9 +84,17 @@ from assay.services.confirm import Confirmation, Confirmed, FreshRun, needed_run
 from assay.services.grading import Graded, Grader
 from assay.services.named_baselines import find_named
 from assay.services.sides import Rereadable, Seen, read_texts, severe_of, side_of
-from assay.views.blocks import Part, section
+from assay.views.blocks import Note, Part, section
 from assay.views.charts.decisions import ScorePair
-from assay.views.decision import new_failures, samples_to_show
+from assay.views.decision import (
+    TEXT,
+    decision_charts,
+    decision_summary,
+    decision_view,
+    new_failures,
+    outcome_word,
+    samples_to_show,
+)
 from assay.views.exporters import ResultSource
 from assay.views.sample import evidence_block, kept_evidence
 from assay.views.text import fact_lines
@@ -93,7 +104,6 @@ if TYPE_CHECKING:
 
     from assay.release.sides import Side
     from assay.services.choice import Choice
-    from assay.services.compare import FreshRuns
     from assay.services.stored_sides import SideReader
     from assay.services.storing import Result, Store
 
@@ -156,9 +166,6 @@ def _decide(
     *,
     kept: SideReader | None = None,
 ) -> Decided:
-    from assay.services.compare import compare
-    from assay.views.charts.decisions import ScorePair
-
     judged, compared = list[Subject](), list[Subject]()
     now = opt.moment(options.now)
     candidate = read_side(
@@ -211,8 +218,6 @@ def asked_of(options: Options, terms: Asked | None = None) -> Asked:
     """What the options ask of a decision, besides its sides and rules. `terms` say where the sides
     come from.
     """
-    from assay.services.compare import Acceptance, Asked
-
     accepted = tuple(name for text in options.accept for name in text.split(",") if name)
     return (terms or Asked())._replace(
         quarantine=tuple(options.quarantine),
@@ -246,8 +251,6 @@ def _fresh(
     kept: SideReader | None,
 ) -> FreshRuns:
     """The fresh runs that the options name."""
-    from assay.services.compare import FreshRuns
-
     if options.fresh_baseline and not options.fresh:
         raise UsageError(
             "CLI-001", "--fresh-baseline needs --fresh, the fresh runs of the candidate."
@@ -266,8 +269,6 @@ def _fresh(
 
 def _kept_fresh(fresh: FreshRuns, grader: Grader, kept: SideReader | None) -> FreshRuns:
     """Fresh runs that were made just now, stored like any other evidence."""
-    from assay.services.compare import FreshRuns
-
     if kept is None:
         return fresh
     sides = [
@@ -282,8 +283,6 @@ def _kept_fresh(fresh: FreshRuns, grader: Grader, kept: SideReader | None) -> Fr
 def _example(options: Options) -> str:
     """An example of a decision that is possible with what is stored."""
     if options.files:
-        from assay.cli.references import suggested_baseline
-
         found = next(iter(names(options.baselines)), None) or suggested_baseline(options)
         if found is not None:
             files = [side.name for side in options.files]
@@ -304,7 +303,6 @@ def _plan(options: Options) -> dict[str, Any] | None:
     """The plan that was declared before."""
     if not options.with_plan:
         return None
-    from assay.release.plan import read_plan
 
     return read_plan(options.with_plan)
 
@@ -313,7 +311,6 @@ def _decide_and_store(
     options: Options, rules: ReleaseRules, choice: Choice, store: Store, warned: Sequence[str]
 ) -> Decided:
     """The decision, kept with the grades of both sides and their evidence."""
-    from assay.services.sides import severe_of
     from assay.services.stored_sides import SideReader, decision_drafts
 
     choice = choice.dated()
@@ -338,11 +335,7 @@ def _decide_and_store(
 
 
 def _finish(options: Options, made: Decided) -> int:
-    from assay.cli import terminal
-    from assay.records.samples import NO_TEXTS
     from assay.views import junit
-    from assay.views.blocks import Note
-    from assay.views.decision import TEXT, decision_charts, decision_summary, outcome_word
     from assay.views.markdown import view
 
     document = made.decision
@@ -371,7 +364,6 @@ def _finish(options: Options, made: Decided) -> int:
 
 
 def _html(options: Options, made: Decided) -> bytes:
-    from assay.views.decision import decision_view, outcome_word
     from assay.views.render import report
 
     document, named = made.decision, made.named
@@ -403,8 +395,6 @@ def _sarif(options: Options, document: Decision, texts: Texts) -> bytes:
 
 def _attest(options: Options, made: Decided) -> None:
     from datetime import UTC, datetime
-
-    from assay.release.attestation import envelope, statement
 
     now = opt.moment(options.now) or datetime.now(UTC)
     stated = statement(made.decision.tree(), subjects=made.judged, baseline=made.compared, now=now)

@@ -26,6 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import msgspec
 from msgspec import Struct, structs
 
+from assay.canon import encode
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import BARS, CHOICES, STORE, Command
@@ -48,7 +49,7 @@ from assay.files.atomic import atomic_write
 from assay.files.inputs import Source, listed, open_input
 from assay.files.json_files import Document, Unread, parse_line, read_lines, stream_documents
 from assay.records.grade import ENGINE, LETTERS, is_graded
-from assay.records.grade_line import GradeLine
+from assay.records.grade_line import GradeLine, as_line
 from assay.records.summary import ValueInterval, value_interval
 from assay.sandbox.safe_path import safe_path
 from assay.services.choice import Choice
@@ -58,7 +59,7 @@ from assay.services.regraded import regraded_in
 from assay.stats.intervals import wilson
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.evaluation import import_notes, unchecked, versioned
-from assay.views.exporters import FORMATS, ReportTitle, format_of
+from assay.views.exporters import EXPORTERS, FORMATS, ReportTitle, ResultSource, format_of
 from assay.views.grade_line import bar_text, lines_table, totals_text, versions_text
 from assay.views.otel_export import Outbox
 
@@ -223,8 +224,6 @@ class Output(Struct, frozen=True):
 
 def output_of(path: str, exporter: str | None = None) -> Output:
     """A file to write, by the exporter of that name, else by the extension of the file."""
-    from assay.views.exporters import EXPORTERS, FORMATS
-
     name = exporter or FORMATS[os.path.splitext(path)[1]]
     return Output(path, name, EXPORTERS[name].make())
 
@@ -328,10 +327,6 @@ def _block_grader(choice: Choice, formats: tuple[str, ...]) -> Callable[[LineBlo
 
 def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
     """One function for each output, by its exporter; `text` is what a line for a person shows."""
-    from assay.canon import encode
-    from assay.records.grade_line import as_line
-    from assay.views.exporters import EXPORTERS, ResultSource
-
     # one payload serves all formats that need it
     cache: list[Any] = [None, None]
 
@@ -425,8 +420,6 @@ def grade_stream(
 
 
 def _joint(exporter: str) -> bytes:
-    from assay.views.exporters import EXPORTERS
-
     return EXPORTERS[exporter].make().joint()
 
 

@@ -39,6 +39,8 @@ from assay.importers.samples import head_of
 from assay.project.config import read_config
 from assay.project.imports import check_saved_map, check_scales, kind_of
 from assay.project.ledger import baselines_folder, ledger_folder
+from assay.release.baseline import names
+from assay.services.evaluations import check_name, default_name, find_evaluation
 from assay.services.importing import ImportedRuns, import_runs, totals
 from assay.views.evaluation import evaluation_line
 
@@ -57,8 +59,6 @@ def store_evaluations(
     `profile` was made from their metrics.
     """
     if options.name is not None:
-        from assay.services.evaluations import check_name
-
         check_name(options.name)
     with storing(options) as store:
         if store is None:
@@ -74,8 +74,6 @@ def _check_taken(options: Options, store: Store) -> None:
     """Refuse the name of a baseline, and report an earlier evaluation of the same name: from now on
     the name alone means the new one.
     """
-    from assay.release.baseline import names
-    from assay.services.evaluations import find_evaluation
     from assay.store.baselines import baseline_names
 
     name, ledger = options.name, store.ledger
@@ -108,7 +106,6 @@ def evaluate_file(
     `imported`, `profile` was made from their metrics, and what the import notes is kept with the
     evaluations.
     """
-    from assay.services.evaluations import default_name
     from assay.services.storing import EvaluationBuilder, basis_of, evaluate_runs, run_groups
 
     choice = graded_choice(options, of_tool=profile is not None).choice.dated()
@@ -167,8 +164,6 @@ def evaluate_file(
 
 def _free(name: str, store: Store, made: Sequence[MadeEvaluation]) -> str:
     """A name that no evaluation has yet: two may be imported within one second."""
-    from assay.services.evaluations import find_evaluation
-
     taken = {imported.evaluation.name for imported in made}
     return next(
         each

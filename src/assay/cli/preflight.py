@@ -9,7 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from urllib.parse import urlsplit
 
 from assay.errors import NotEnoughEvidence
-from assay.judging.config import JudgeSpec
+from assay.judging.apis import needs_address
+from assay.judging.config import JudgeSpec, key_of
+from assay.running.assertions import CRITERION, GATE
 from assay.running.runner import SampleWork
 from assay.running.scorers import PlacedScorer
 from assay.running.steps import steps_of
@@ -34,8 +36,6 @@ def sources_of(
     rubric: Rubric | None,
 ) -> list[EvidenceSource]:
     """Where each gate and criterion gets its evidence when this workflow runs on these samples."""
-    from assay.running.assertions import CRITERION, GATE
-
     absent = [name for name in _DECLARED if getattr(workflow.spec, name) is None]
     absent += _TESTED if workflow.spec.repository is None else ()
     absent += _not_expected(profile, work)
@@ -112,8 +112,6 @@ def check_endpoints(workflow: LoadedWorkflow, judge: JudgeSpec | None) -> None:
             )
     if judge is None:
         return
-    from assay.judging.apis import needs_address
-    from assay.judging.config import key_of
 
     key_of(judge)
     if not needs_address(judge.api) or judge.proxy_from_environment:

@@ -34,6 +34,8 @@ from assay.cli.run_settings import (
 from assay.errors import count
 from assay.files.atomic import atomic_write, make_folder
 from assay.files.inputs import Source
+from assay.records.evaluation import VersionedName
+from assay.records.evidence import Workflow as Subject
 from assay.views.exporters import FORMATS
 
 if TYPE_CHECKING:
@@ -57,7 +59,6 @@ def run(options: Options) -> int:
     from assay.cli.run_samples import choose
     from assay.cli.run_work import JudgedLines, RunWork
     from assay.project.settings import scorers_of
-    from assay.records.evaluation import VersionedName
     from assay.running.adapters.loading import exits_as_errors
     from assay.running.columns import column_uses, columns_text
     from assay.running.compatibility import prepare
@@ -165,8 +166,6 @@ def plan_of(options: Options, workflow: LoadedWorkflow) -> WorkflowPlan:
     """Find profile, policy and rubric before anything runs: a typo in a name must not waste a night
     of calls.
     """
-    from assay.records.evidence import Workflow as Subject
-
     return choice_of(options).grader().plan_for(Subject(**workflow.subject()))
 
 

@@ -29,7 +29,7 @@ from assay.cli.grade import choice_of
 from assay.cli.imported_inputs import left_out
 from assay.cli.importing import evaluate_file, read_files
 from assay.cli.parsing import Options
-from assay.cli.references import reading_of
+from assay.cli.references import ledger_names, reading_of
 from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence, UsageError, printable
 from assay.files.json_files import Document, read_documents
 from assay.installing import install_hint
@@ -84,7 +84,6 @@ def _view_of(options: Options, stack: ExitStack) -> View:
         return _file_view(options, stack)
     if options.target is None:
         return _ledger_view(options)
-    from assay.cli.references import ledger_names
 
     with ledger_names(options) as names:
         named = names.get(options.target)

@@ -24,7 +24,7 @@ from assay.errors import AssayError, ExitCode, FaultList, UsageError, count
 from assay.files.upwards import find_config
 from assay.installing import install_hint
 from assay.mcp.project import BoundedAnswer, ServedProject, shown_text
-from assay.mcp.tools import AgentTool
+from assay.mcp.tools import INSTRUCTIONS, AgentTool, offered
 from assay.records.schemas import engine
 from assay.registry import near_miss
 
@@ -37,8 +37,6 @@ NAME = "assay"
 
 
 def _serve(options: Options) -> int:
-    from assay.mcp.tools import INSTRUCTIONS, offered
-
     tools = offered(write=options.write, commands=options.allow_commands)
     if options.json:
         info = {"name": NAME, "version": __version__}
@@ -71,8 +69,6 @@ def _serve(options: Options) -> int:
 
 def project_of(options: Options) -> ServedProject:
     """The project that the options name; its folder becomes the working folder."""
-    from assay.mcp.project import ServedProject
-
     given: list[tuple[str, str | None]] = []
     for name in ("config_file", "library"):
         if value := getattr(options, name):
@@ -101,8 +97,6 @@ def make_server(project: ServedProject, tools: Mapping[str, AgentTool]) -> Serve
     from anyio import CapacityLimiter, to_thread
     from mcp import MCPError
     from mcp.server.lowlevel import Server
-
-    from assay.mcp.tools import INSTRUCTIONS
 
     one_at_a_time = CapacityLimiter(1)
     listed = [types.Tool.model_validate(tool.listed()) for tool in tools.values()]
