@@ -141,7 +141,7 @@ class Family:
         of a `running.steps.RunStep`.
         """
         self.inputs = inputs or {}
-        """Results that only it makes, by the verb of the core that reads them: `cli.family_inputs`."""
+        """Results that only it makes, by the verb that reads them: see `cli.family_inputs`."""
         self.checks = checks
         """What `assay ledger verify` checks of its records: a function."""
 
