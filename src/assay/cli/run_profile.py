@@ -1,48 +1,16 @@
-"""The profile with the criteria and gates that scorers and assertions add. For a run it is written
-next to the evidence, so that anyone can grade the same runs again; for a configuration, into its
-`.assay` folder.
-"""
+"""The scorers of `assay.yaml`, and the profile with what they add."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from assay.cli import options as opt
 from assay.cli.parsing import Options
-from assay.running.compatibility import PreparedSample
 from assay.running.config import Config
 from assay.running.config_trust import rules
-from assay.running.post_run import additions_of, required_profile, write_profile
+from assay.running.post_run import required_profile, write_profile
 from assay.running.scorers import PlacedScorer, placed_scorers
-from assay.running.workflow import LoadedWorkflow
-from assay.scoring.extension import extended
-from assay.scoring.profile import Profile
-
-
-def extend_profile(
-    options: Options,
-    base: Profile,
-    workflow: LoadedWorkflow,
-    samples: Sequence[PreparedSample],
-    folder: str,
-    scorers: Sequence[PlacedScorer] = (),
-) -> Profile | None:
-    """Make the options grade by the profile with what scorers and assertions fill, and give it;
-    None if they add nothing. It is kept in `FOLDER/profiles`, which makes the folder a library.
-    """
-    profile = extended(base, additions_of(workflow, samples, scorers=scorers))
-    if "+" not in str(profile.version):  # it is the base itself, which stays where it is
-        return None
-    path = write_profile(profile, folder)
-    if options.profile is None and options.rubric is None:
-        # a profile that is asked for leaves nothing to the run: its rubric is asked for too
-        options.rubric = workflow.spec.rubric
-    options.profile = path
-    if options.sources:  # so that printed commands name it
-        options.sources = {**options.sources, "profile": "command line"}
-    return profile
 
 
 def configured_profile(options: Options, config: Config, profile: str | None) -> str | None:
