@@ -59,6 +59,7 @@ lint: $(VENV)/.dev
 	@$(BIN)/lint-imports
 	@$(BIN)/codespell docs src mkdocs.yml *.md
 	@$(BIN)/python ci/sizes.py
+	@$(BIN)/python ci/executed.py
 
 types: $(VENV)/.dev
 	@$(BIN)/mypy --num-workers auto || { [ $$? -eq 2 ] && echo "mypy's workers did not start in time; checking again in one process" && $(BIN)/mypy; }

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from assay.cli.demo_parts import carded
 from assay.cli.main import run as run_command
+from assay.families.judges.demo import carded
 from assay.library.shelf import Shelf
 from assay.records.contract import encode
 from assay.store.ledger import open_ledger

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from assay.running.config import ConfigFile
-from assay.services.documents import DOCUMENTS, DocumentKind
+from assay.services.documents import DocumentKind, document_kinds
 from generators.document_examples import example_of
 from generators.markdown import block, code, compact, json_block, page, shortened, table
 from generators.tool_fields import FIELDS, REPORT, TOOL_FILES
@@ -20,7 +20,7 @@ def pages() -> dict[str, str]:
     """A page for each document, and an index of what comes in and what goes out."""
     made = {
         "config.md" if name == CONFIG else f"documents/{name}.md": _document(name, kind)
-        for name, kind in DOCUMENTS.items()
+        for name, kind in document_kinds().items()
     }
     return {
         "evidence.md": _index(
@@ -48,7 +48,7 @@ def _address(name: str) -> str:
 def _index(title: str, intro: str, *, is_input: bool) -> str:
     rows = [
         (f"[{name}]({_address(name)})", kind.title, kind.used.replace("](../", "]("))
-        for name, kind in DOCUMENTS.items()
+        for name, kind in document_kinds().items()
         if kind.is_input is is_input
     ]
     return page(title, intro, table(("document", "what it is", "used by"), rows))

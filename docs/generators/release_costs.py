@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from assay.records.descriptions import field_descriptions
-from assay.release.expectation import (
+from assay.release.plan import (
     WANTED,
     Noise,
     pairs_for_bound,

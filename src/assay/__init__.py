@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from assay.api.comparing import gate, load, rehearse, summary
     from assay.api.evaluating import evaluate, run
     from assay.api.grading import explain, grade, score
-    from assay.api.tables import grade_table
     from assay.errors import AssayError, ExitCode
+    from assay.families.batch.tables import grade_table
     from assay.grading.explain import Explanation
     from assay.records.evidence import Run, Verdict
     from assay.records.grade import Grade
@@ -51,7 +51,6 @@ _HOMES = {
     "explain": "assay.api.grading",
     "gate": "assay.api.comparing",
     "grade": "assay.api.grading",
-    "grade_table": "assay.api.tables",
     "load": "assay.api.comparing",
     "rehearse": "assay.api.comparing",
     "run": "assay.api.evaluating",
@@ -61,12 +60,18 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
+    if name not in __all__:
         raise AttributeError(f"module 'assay' has no attribute {name!r}")
-    from importlib import import_module
+    from assay.registry import home_value
 
-    value = globals()[name] = getattr(import_module(home), name)  # the next access finds it
+    if name in _HOMES:
+        value = home_value(f"{_HOMES[name]}:{name}")
+    else:
+        from assay.family import shipped
+
+        (home,) = (family.functions[name] for family in shipped() if name in family.functions)
+        value = home_value(home)
+    globals()[name] = value  # the next access finds it
     return value
 
 

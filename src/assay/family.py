@@ -8,12 +8,16 @@ is a `Family`.
 
 from __future__ import annotations
 
+import os
+import sys
 from importlib import import_module
 
 TYPE_CHECKING = False  # the help needs no `typing`, which takes as long to load as all the rest
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 SHIPPED = ("judges", "exams", "tools", "repair", "batch")
 """The families in `assay.families`, in the order in which they are shown."""
@@ -47,6 +51,44 @@ class Verb:
         """What an interrupted command has left behind."""
 
 
+class Inputs:
+    """Results of a family that a verb of the core reads in place of runs; all are homes."""
+
+    def __init__(self, test: str, read: str, *, options: str = "", refuse: str = "") -> None:
+        self.test = test
+        """Whether inputs are such results: a function of their names, in a module that loads
+        quickly.
+        """
+        self.read = read
+        """What the verb does with them instead."""
+        self.options = options
+        """Options that only they have: a tuple of arguments."""
+        self.refuse = refuse
+        """A function that refuses these options where the inputs are others."""
+
+
+class JobNeeds:
+    """What a job needs beyond the core, for `assay doctor`."""
+
+    def __init__(
+        self,
+        what: str,
+        extra: str = "",
+        modules: tuple[tuple[str, str], ...] = (),
+        *,
+        more: Callable[[], str] | None = None,
+        fix: str = "",
+    ) -> None:
+        self.what = what
+        self.extra = extra
+        self.modules = modules
+        """Each module that must be importable, with the package that brings it."""
+        self.more = more
+        """Why it can't run although they can be imported; empty if it can."""
+        self.fix = fix
+        """What to do about that."""
+
+
 class Family:
     """What a family adds to the product; every text with a colon is the home of a value."""
 
@@ -65,8 +107,8 @@ class Family:
         doctor: str = "",
         agents: str = "",
         functions: Mapping[str, str] | None = None,
-        steps: str = "",
-        inputs: str = "",
+        steps: Mapping[str, str] | None = None,
+        inputs: Mapping[str, Inputs] | None = None,
         checks: str = "",
     ) -> None:
         self.name = name
@@ -83,19 +125,21 @@ class Family:
         self.documents = documents
         """The kinds of documents it reads and writes, for `schema-of`: a table by name."""
         self.conform = conform
-        """Operations of conformance cases: a table by name."""
+        """Operations of conformance cases: a table of functions, see `cli.conform_ops`."""
         self.demo = demo
         """Its part of `assay demo`: a function."""
         self.doctor = doctor
-        """What `assay doctor` checks for it: a function."""
+        """The jobs that `assay doctor` tries for it: a table of `JobNeeds`."""
         self.agents = agents
-        """Tools of `assay mcp`: a tuple."""
+        """Tools of `assay mcp`: a table of `cli.mcp_tools.AgentTool`."""
         self.functions = functions or {}
         """Functions of `import assay`: the home of each."""
-        self.steps = steps
-        """A step that runs after each run of `assay run`: see `running.post_run`."""
-        self.inputs = inputs
-        """Results that `gate`, `report` and `baseline` read beside runs."""
+        self.steps = steps or {}
+        """What it measures after a run: by the key of the workflow file that asks for it, the home
+        of a `running.steps.RunStep`.
+        """
+        self.inputs = inputs or {}
+        """Results that only it makes and verbs of the core read, by verb: `cli.family_inputs`."""
         self.checks = checks
         """What `assay ledger verify` checks of its records: a function."""
 
@@ -113,11 +157,41 @@ def shipped() -> list[Family]:
     return [_loaded[name] for name in SHIPPED]
 
 
-def families() -> list[Family]:
-    """Every family, installed ones last."""
+def installed() -> tuple[Family, ...]:
+    """The families of installed packages."""
+    if not _any_installed():
+        return ()
     from assay.registry import home_value
 
-    return [*shipped(), *home_value(INSTALLED)()]
+    found: tuple[Family, ...] = home_value(INSTALLED)()
+    return found
+
+
+def _any_installed() -> bool:
+    """Whether an installed package has an entry point for a family. `importlib.metadata` takes
+    forty times as long, and most have none.
+    """
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            if os.path.isfile(folder):  # an archive: look properly
+                return True
+            continue
+        for name in names:
+            if name.endswith((".dist-info", ".egg-info")):
+                try:
+                    with open(os.path.join(folder, name, "entry_points.txt"), "rb") as stream:
+                        if GROUP.encode() in stream.read():
+                            return True
+                except OSError:
+                    continue
+    return False
+
+
+def families() -> list[Family]:
+    """Every family, installed ones last."""
+    return [*shipped(), *installed()]
 
 
 def parts(what: str) -> Iterator[tuple[Family, Any]]:
@@ -128,3 +202,20 @@ def parts(what: str) -> Iterator[tuple[Family, Any]]:
         home = getattr(family, what)
         if home:
             yield family, home_value(home) if isinstance(home, str) else home
+
+
+def merged(what: str, core: Mapping[str, T]) -> dict[str, T]:
+    """A table of the core with those of the families; a name is taken once."""
+    table = dict(core)
+    for family, more in parts(what):
+        if taken := table.keys() & more.keys():
+            from assay.errors import ShelfError
+
+            raise ShelfError(
+                "LIB-007",
+                f"the family '{family.name}' has {', '.join(sorted(taken))} in its {what}, which"
+                " is taken.",
+                fix="Give it another name.",
+            )
+        table |= more
+    return table

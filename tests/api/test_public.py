@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 import assay
+from assay.canon import plain
+from assay.family import SHIPPED
 from assay.files.json_files import Unread, stream_documents
 from assay.library.shelf import Shelf
 from assay.services.grading import Grader
-from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
 
 EXAMPLES = Path(assay.__file__).parent / "cli" / "examples"
@@ -107,7 +108,7 @@ def test_importing_the_package_loads_nothing_but_itself(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("argument", ["--version", "-V", "--help", "-h", "help"])
-def test_version_and_help_load_the_standard_library_and_seven_modules(
+def test_version_and_help_load_the_standard_library_and_the_tables_of_verbs(
     argument: str, tmp_path: Path
 ) -> None:
     loaded = {
@@ -123,6 +124,9 @@ def test_version_and_help_load_the_standard_library_and_seven_modules(
         "assay.cli.process",
         "assay.cli.verbs",
         "assay.errors",
+        "assay.families",
+        *(f"assay.families.{name}" for name in SHIPPED),
+        "assay.family",
     }
 
 
@@ -164,7 +168,7 @@ def test_grading_one_scorecard_loads_no_validator_no_pool_and_no_numerics(tmp_pa
     assert not loaded & {
         "assay.records.schemas",
         "assay.records.contract",
-        "assay.views.html",
+        "assay.views.report",
         "assay.release.summary",
         "assay.stats.intervals",
     }

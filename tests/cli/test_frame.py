@@ -31,7 +31,9 @@ def commands() -> dict[str, Command]:
         ).items()
     }
     found = {
-        name: getattr(import_module(f"assay.cli.{module}"), "COMMANDS", {}).get(name)
+        name: getattr(
+            import_module(module if "." in module else f"assay.cli.{module}"), "COMMANDS", {}
+        ).get(name)
         for name, module in places.items()
     }
     return {name: command for name, command in found.items() if command is not None}

@@ -33,9 +33,9 @@ from assay.running.config import ConfigFile
 from assay.scoring.gate_examples import EXAMPLES as GATE_EXAMPLES
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
-from assay.services.documents import DOCUMENTS
-from assay.views import telemetry
-from assay.views.event_schema import MEANINGS, SCHEMA
+from assay.services.documents import document_kinds
+from assay.views import otel_export as telemetry
+from assay.views.events import MEANINGS, SCHEMA
 from checkout import ROOT
 from documents import run
 
@@ -96,7 +96,7 @@ def test_the_fix_of_an_error_code_names_only_commands_that_there_are() -> None:
 
 
 def test_every_document_has_a_page_and_every_field_of_ours_a_meaning() -> None:
-    for name, kind in DOCUMENTS.items():
+    for name, kind in document_kinds().items():
         text = page("config.md" if name == "config" else f"documents/{name}.md")
         assert f"assay schema-of {name}" in text
         for shown in re.findall(r"`(assay [a-z][^`]*)`", kind.used):
@@ -109,19 +109,19 @@ def test_every_document_has_a_page_and_every_field_of_ours_a_meaning() -> None:
             for field in fields:
                 assert re.search(rf"^\| `{re.escape(field)}` \|", text, re.MULTILINE), (name, field)
     for name in ("grades", "summary"):
-        fields = DOCUMENTS[name].schema["properties"]
+        fields = document_kinds()[name].schema["properties"]
         assert all(field["description"] for field in fields.values())
 
 
 def test_the_example_of_every_document_keeps_its_schema(generators: Any) -> None:
     """Those that take longest to make are compared with their page in `test_docs`."""
     made = generators("document_examples")
-    assert set(made.EXAMPLES) == set(DOCUMENTS)
-    quick = set(DOCUMENTS) - {"evaluation", "label-set", "label", "batch", *all_schemas()}
+    assert set(made.EXAMPLES) == set(document_kinds())
+    quick = set(document_kinds()) - {"evaluation", "label-set", "label", "batch", *all_schemas()}
     for name in sorted(quick):
         example = made.example_of(name)
         tree = yaml.safe_load(example.text) if example.is_yaml else json.loads(example.text)
-        schema = DOCUMENTS[name].schema
+        schema = document_kinds()[name].schema
         faults = Draft202012Validator(schema, offline=True).iter_errors(tree)
         assert [fault.message for fault in faults] == [], name
     shown = yaml.safe_load(made.example_of("config").text)

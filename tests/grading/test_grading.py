@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
+from assay.canon import plain
 from assay.errors import EvidenceError, InputError
 from assay.files.json_files import Document
 from assay.grading.grade import grade as grade_card
@@ -22,7 +23,6 @@ from assay.grading.policy import CardTerms, make_rules
 from assay.library.shelf import Shelf
 from assay.records.reading import read_scorecard
 from assay.records.scorecard import Criterion, Scorecard
-from assay.views.documents import plain
 from cards import BILLION, LETTERS, decimals, expected, fraction, graded, scorecards
 from documents import scorecard
 

@@ -32,26 +32,25 @@ READING = frozenset(
 MATCHING = frozenset(["match", "fullmatch", "search"])
 CODES = {
     "grading/explain.py": "`reason` of a grade is a code that contract.md lists",
-    "tools/entry.py": "`blocked_entry` takes one of the published reasons",
-    "tools/answers.py": "`naReason` is one of six published codes",
+    "families/tools/entry.py": "`blocked_entry` takes one of the published reasons",
+    "families/tools/answers.py": "`naReason` is one of six published codes",
     "tracing/payloads.py": "the reason why a model stopped is a code of its provider",
-    "cli/conform_flowmcp.py": "`reason` of stable.eligibility is a code of the vectors",
-    "cli/batch_summary.py": "a row is rejected for one of a list of reasons, each with its code",
+    "families/tools/conform.py": "`reason` of stable.eligibility is a code of the vectors",
+    "families/batch/verbs.py": "a row is rejected for one of a list of reasons, each with its code",
     "views/evaluation_page.py": "a reader picks one of the causes that the page lists",
-    "views/sample_query.py": "a reader picks one of the causes that the page lists",
+    "records/grade_line.py": "`reason` of a grade is a code that contract.md lists",
+    "records/samples.py": "a reader picks one of the causes that the page lists",
 }
 """Files where such a name holds one of a closed list in place of a sentence."""
 SHOWN = {
     "cli/mcp_calls.py": "sentences for a shell are left out of what an agent reads",
-    "views/grade_line.py": "the verdict is shown without the half that its columns have",
-    "views/grade_text.py": "a sentence ends with one mark; the option that named a profile is shown",
+    "views/grade_line.py": "a sentence ends with one mark; the option that named a profile is shown",
 }
 """Files that only change how a sentence is shown."""
 THIRD_PARTIES = {
     "files/json_files.py": "jiter says only in words what is wrong with a document",
-    "importers/promptfoo.py": "promptfoo says only in words that it checked nothing",
-    "importers/promptfoo_rows.py": "promptfoo says only in words what failed",
-    "judging/injection_probe.py": "a judge's own words are what is looked at",
+    "importers/promptfoo.py": "promptfoo says only in words what failed, and that it checked nothing",
+    "families/judges/audit.py": "a judge's own words are what is looked at",
     "records/reading.py": "msgspec gives the place of a fault only in its message",
     "sandbox/inside/suite.py": "unittest says only in words that a test returned a value",
     "tracing/failures.py": "a program's traceback is what is looked at",

@@ -27,10 +27,12 @@ from assay.running.adapters import ADAPTERS
 from assay.scoring.gates import GATES
 from assay.scoring.metrics import MEASURES
 from assay.scoring.profile import GateRef, make_plan
+from assay.server import served
 from assay.views.exporters import EXPORTERS
 from checkout import ROOT
 from commands import Result, run_process
 from documents import run
+from serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -81,7 +83,13 @@ def write_package(
 
 
 def forget() -> None:
-    for found in (loading.outsider, points.find_point, points.fingerprint):
+    for found in (
+        loading.outsider,
+        loading.families_installed,
+        served.served,
+        points.find_point,
+        points.fingerprint,
+    ):
         found.cache_clear()
     for name in [
         name for name in sys.modules if name.partition(".")[0] in ("acme", "assay_example")
@@ -129,7 +137,7 @@ def test_a_plugin_is_found_by_its_name_and_loaded_only_then(install: Callable[..
 
 def test_a_plugin_cannot_shadow_a_shipped_name(install: Callable[..., Path]) -> None:
     shipped = {f"assay.{registry.kind}s": next(iter(registry)) for registry in REGISTRIES}
-    assert shipped.keys() == plugins.GROUPS.keys()
+    assert shipped.keys() == plugins.GROUPS.keys() - {"assay.families"}
     install(
         "X = 'a plugin'",
         {group: {name: "acme:X", "fluency": "acme:X"} for group, name in shipped.items()},
@@ -455,7 +463,7 @@ def test_the_library_lists_every_plugin_with_its_origin(
 ) -> None:
     install("1 // 0", {"assay.gates": {"acme.clean": "acme:CLEAN", "\u202ebad.x": "acme:CLEAN"}})
     listed = with_example("library", "list", "--json").json()
-    for group in plugins.GROUPS:
+    for group in plugins.GROUPS.keys() - {"assay.families"}:
         kind = listed[group.partition(".")[2]]
         (mine,) = [one for one in kind if one["id"].startswith("assay_example.")]
         assert mine["title"]
@@ -596,6 +604,34 @@ def test_scores_by_another_version_of_a_judge_or_with_another_prompt_are_by_anot
     for name, other in (("same", ""), ("new", "acme.house+"), ("shown", "rubric/1+reference")):
         done = here("gate", f"{name}-judged.jsonl", "--baseline", "old-judged.jsonl")
         assert (done.code == 3, other in done.err) == (other != "", True), done.err
+
+
+def test_an_installed_family_adds_a_verb_and_a_page(with_example: Any, tmp_path: Path) -> None:
+    (tmp_path / "answer.txt").write_text("one two three")
+    done = with_example("words", "answer.txt")
+    assert (done.code, done.out) == (0, "3 words\n")
+    assert with_example("words", "answer.txt", "--json").json() == {"words": 3}
+    assert "count the words of a file" in with_example("help").out
+    assert "assay words answer.txt" in with_example("words", "--help").out
+    assert "Did you mean 'words'?" in with_example("wrods").err
+    with serving(f"sqlite:///{tmp_path}/ledger.db") as api:
+        shown = api.client.get("/words", headers={"Accept": "text/html"})
+        assert (shown.status_code, "Words of default." in shown.text) == (200, True)
+        assert 'href="/words"' in shown.text
+
+
+def test_a_family_that_takes_a_shipped_verb_or_breaks_never_hides_it(
+    install: Callable[..., Path], here: Callable[..., Result]
+) -> None:
+    code = """\
+        from assay.plugins import Family, Verb
+        MINE = Family("acme.mine", verbs={"everyday": {"grade": Verb("acme.verbs", "wave it through")}})
+    """
+    install(code, {"assay.families": {"acme.mine": "acme:MINE"}})
+    assert "wave it through" not in here("help").out
+    wrong = here("wrods")
+    assert (wrong.code, "has the verb 'grade', which is taken" in wrong.err) == (3, True)
+    assert "Grade runs" in here("grade", "--help").out
 
 
 def test_everything_a_plugin_is_made_of_can_be_imported_from_one_place() -> None:

@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 
 from assay.errors import InputError
-from assay.release.expectation import expectation_of, noise_of, shown_by
-from assay.release.pairs import pair_up
-from assay.release.plan import changes, make_plan, read_plan
+from assay.release.plan import changes, expectation_of, make_plan, noise_of, read_plan, shown_by
+from assay.release.sides import pair_up
 from sides import DETERMINISTIC, RULES, again, cards, decide, drawn, side, write
 
 NOW = datetime(2026, 11, 15, 10, tzinfo=UTC)

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import assay
 from assay.errors import AssayError, EvidenceError, InputError
 from assay.records.typed import convert
-from assay.running.assertion_checks import CONDITIONS, Assertion
-from assay.running.assertions import check_assertion, read_assertions
+from assay.running.assertions import CONDITIONS, Assertion, check_assertion, read_assertions
 from assay.running.compatibility import Misfit, prepare
 from assay.running.dataset import from_rows
 from assay.running.post_run import additions_of
@@ -51,6 +50,10 @@ def holds(tree: Any, value: Any) -> bool | None:
         ({"number": 5, "tolerance": 0.1}, "5.1", True),
         ({"number": 5, "tolerance": 0.1}, 5.11, False),
         ({"number": 0.3}, 0.3, True),
+        ({"number": 0, "tolerance": 0.1}, "0.1" + "0" * 40 + "1", False),
+        ({"number": 1000}, "1,000", True),
+        ({"number": 1000}, "1_000", None),
+        ({"number": 5}, "5 km", None),
         ({"number": 5}, "five", None),
         ({"number": 5}, True, None),
         ({"number": 5}, "NaN", None),

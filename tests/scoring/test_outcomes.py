@@ -22,10 +22,10 @@ from assay.scoring.metrics.outcomes import (
     Instance,
     Share,
     read_instances,
+    read_report,
     resolution,
     summarise,
 )
-from assay.scoring.metrics.swe_reports import read_report
 from documents import run
 
 if TYPE_CHECKING:

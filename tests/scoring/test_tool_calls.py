@@ -19,20 +19,19 @@ from assay.errors import InputError, UsageError
 from assay.files.json_files import parse_json
 from assay.formulas import normalise
 from assay.records.evidence import Run
+from assay.scoring.checks import key, same
 from assay.scoring.metrics import bfcl
-from assay.scoring.metrics.assignment import assign
 from assay.scoring.metrics.call_schema import check_call, standard_schema
 from assay.scoring.metrics.calls import (
     Expected,
     WrittenCall,
+    assign,
     match,
     trajectory_match,
 )
-from assay.scoring.metrics.equality import key, same
-from assay.scoring.metrics.handoffs import accuracy
 from assay.scoring.metrics.measure import Undetermined
 from assay.scoring.metrics.tool_calls import measure_tool_calls
-from assay.scoring.metrics.tool_use import TOOL_USE
+from assay.scoring.metrics.tool_use import TOOL_USE, handoff_accuracy
 from documents import run
 
 if TYPE_CHECKING:
@@ -799,7 +798,7 @@ EDGES = st.lists(st.tuples(AGENTS, AGENTS), max_size=8)
 def test_handoff_accuracy_is_bounded_and_one_only_for_the_same_handoffs(
     made_: list[tuple[str, str]], due: list[tuple[str, str]]
 ) -> None:
-    found = Fraction(*accuracy(made_, due))
+    found = Fraction(*handoff_accuracy(made_, due))
     assert 0 <= found <= 1
     assert (found == 1) == (sorted(made_) == sorted(due))
 

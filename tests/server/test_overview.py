@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from assay.records.evaluation import graded_by
 from assay.records.summary import ValueInterval
 from assay.server.pages import overview
 from assay.server.pages.running import state_text
@@ -17,7 +18,6 @@ from assay.services import samples as compared
 from assay.store import jobs
 from assay.views import drawing
 from assay.views.charts.evaluations import EvaluationPoint, pass_rates
-from assay.views.evaluations import graded_by
 from documents import run
 from serving import Api, runs, serving
 from test_named_baseline import spoil

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 import pytest
 
-import assay.views.event_schema as published
+import assay.views.events as published
 from assay.cli.main import run as command
 from assay.running.catalogue import Ambiguous, Offered
 from assay.server import child as workflow_process

@@ -19,7 +19,7 @@ from assay.library.shelf import Shelf
 from assay.services import replay
 from assay.services.grading import Grader
 from assay.services.replay import Remaker, replay_decision
-from assay.services.stored_grades import NO_BASIS, Basis, basis_of, drafts_of, settled, trace
+from assay.services.storing import NO_BASIS, Basis, basis_of, drafts_of, settled, trace
 from assay.store.drafts import Item, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
 from documents import FAMILIES, POLICY, run, scorecard

@@ -21,7 +21,6 @@ from assay.families.batch.batching import plan_batch
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.records.evaluation import Evaluation, VersionedName
-from assay.services.evaluating import EvaluationBuilder, identified
 from assay.services.evaluation_checks import verify_ledger
 from assay.services.evaluations import (
     check_name,
@@ -32,7 +31,7 @@ from assay.services.evaluations import (
     stored_runs,
 )
 from assay.services.grading import Graded, Grader
-from assay.services.stored_grades import drafts_of, settled
+from assay.services.storing import EvaluationBuilder, drafts_of, identified, settled
 from assay.store.drafts import Draft, Link, body_of, draft
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.verify import verify

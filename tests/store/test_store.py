@@ -29,7 +29,7 @@ from assay.judging.card import make_card
 from assay.library.shelf import Shelf
 from assay.services.grading import Grader
 from assay.services.replay import replay
-from assay.services.stored_grades import basis_of, drafts_of, settled, trace
+from assay.services.storing import basis_of, drafts_of, settled, trace
 from assay.store import migrating, raw_rows, serving
 from assay.store import tables as t
 from assay.store import verify as verifying

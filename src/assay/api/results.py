@@ -11,9 +11,8 @@ from assay.scoring.profile import Profile
 from assay.services.compare import Origin
 from assay.services.grading import Graded
 from assay.services.rules import GradedSide
-from assay.views.evaluation import RunReasons, evaluation_view
+from assay.views.evaluation import RunReasons, WorstSample, evaluation_view, keep_worst
 from assay.views.text import text_view
-from assay.views.worst_samples import WorstSample, keep_worst
 
 if TYPE_CHECKING:
     from assay.records.decision import Decision

@@ -9,13 +9,14 @@ from typing import IO, TYPE_CHECKING, Any
 
 from assay.canon import encode
 from assay.cli import options as opt
+from assay.cli.family_inputs import own_reader
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, store_option
 from assay.cli.gate_sides import read_side, warn_of_age
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing_evaluated
 from assay.errors import ExitCode, InputError, UsageError, count, printable
 from assay.files.inputs import StoredInput
-from assay.files.json_files import Document, Unread, read_json, stream_documents
+from assay.files.json_files import Document, Unread, stream_documents
 from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
 from assay.release.baseline import StoredBaseline, find, store
@@ -75,8 +76,9 @@ def set_baseline(options: Options) -> StoredBaseline:
         if isinstance(path, StoredInput) and path.evaluation is not None:
             now = min(now, stored_baselines.moment_of(path.evaluation.evaluation.started, path))
     with storing_evaluated(options) as store:
-        exam = _exam(options, now, store)
-        return exam if exam is not None else _set_runs(options, now, store)
+        set_own = own_reader("baseline set", options.files) or _set_runs
+        stored: StoredBaseline = set_own(options, now, store)
+        return stored
 
 
 def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBaseline:
@@ -148,54 +150,6 @@ def _put(options: Options, now: datetime, sides: SideReader) -> None:
     record = baseline_record(options.name, sides.kept[0], now=now, made=made)
     record = replacing(sides.store.ledger, record, project=sides.store.project)
     sides.store.put([baseline_draft(record)])
-
-
-def _exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseline | None:
-    """A graded exam as a baseline; None if the files are none. Every number of it is recomputed
-    first.
-    """
-    (path, *more) = options.files
-    if more or isinstance(path, StoredInput) or not path.endswith(".json"):
-        return None
-    document = read_json(options.files[0])
-    if not isinstance(document.tree, dict) or document.tree.get("schema") != "assay.exam/1":
-        return None
-    from assay.families.exams.held_results import check_baseline
-    from assay.families.exams.verbs import outcome_of
-
-    outcome = outcome_of(options, document, rubric=options.rubric)
-    check_baseline(outcome)
-    data = document.source
-    if data is None:
-        raise InputError("FIL-001", "cannot be read again.", where=options.files[0])
-    tree = document.tree
-    fields = {
-        name: [str(tree[name])]
-        for name in ("exam", "rubric", "set", "policy", "scoringSystem", "gradingSystem")
-        if tree.get(name) is not None
-    }
-    facts = {
-        "runs": tree["n"],
-        "samples": tree["n"],
-        "fingerprint": {"digest": tree.get("digests", {}).get("exam"), "fields": fields},
-        "digests": tree.get("digests", {}),
-        "summary": {"n": tree["n"], "score": tree["score"]},
-        "scoringSystem": outcome.result.scoring_system,
-        "gradingSystem": outcome.result.grading_system,
-    }
-    stored = store(
-        options.dir,
-        options.name,
-        kind="exam",
-        facts=facts,
-        write=lambda stream: stream.write(data),
-        now=now,
-    )
-    if ledger is not None:
-        from assay.families.exams.stored import exam_baseline_drafts
-
-        ledger.put(exam_baseline_drafts(stored.record, tree))
-    return stored
 
 
 def _show(options: Options) -> int:

@@ -15,12 +15,11 @@ from assay.cli.ledger import looking
 from assay.errors import count, printable
 from assay.files.inputs import StoredInput
 from assay.registry import is_path
-from assay.release.comparability import mismatch_error, mismatches
+from assay.release.comparability import align, mismatch_error, mismatches
 from assay.release.decision import compared, failed_names, systems
 from assay.release.observations import Pair
-from assay.release.overlap import align
-from assay.release.pairs import pair_up
 from assay.release.policy import ReleaseRules, make_release_rules
+from assay.release.sides import pair_up
 from assay.views.text import fact_lines
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from assay.cli.frame import Command, Options, arg, flag, load_command
 from assay.cli.ledger import open_for, url_of
-from assay.cli.verbs import VERBS
+from assay.cli.verbs import all_verbs, find_verb
 from assay.errors import ExitCode
 from assay.importers.known import KNOWN
 from assay.registry import is_path
@@ -187,10 +187,10 @@ def offer(words: list[str]) -> Offer:
     """
     *before, word = words
     if not before:
-        verbs = [Candidate(name, verb.summary) for name, verb in VERBS.items()]
+        verbs = [Candidate(name, verb.summary) for name, verb in all_verbs().items()]
         return Offer([*verbs, Candidate("--help"), Candidate("--version")]).narrowed(word)
     name, *rest = before
-    verb = VERBS.get(name)
+    verb = find_verb(name)
     if verb is None:
         return Offer([])
     if verb.actions:
@@ -287,7 +287,7 @@ class _CommandLine:
             return Offer([*map(Candidate, sorted(KNOWN))])
         metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
         if metavar.startswith("VERB"):
-            return Offer([*map(Candidate, VERBS)])
+            return Offer([*map(Candidate, all_verbs())])
         return Offer([], files=action.type not in (int, float) and metavar not in _NO_FILES)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from assay.cli.parsing import Argument, Options
-from assay.cli.verbs import VERBS
+from assay.cli.verbs import all_verbs
 from assay.errors import Fault, UsageError, raise_faults
 from assay.files.json_files import Path, member, show_path
 from assay.registry import is_path, near_miss
@@ -245,7 +245,7 @@ def verb_names() -> list[str]:
     """Every verb, and every action of those that have some."""
     return [
         f"{name} {action}".strip()
-        for name, verb in VERBS.items()
+        for name, verb in all_verbs().items()
         for action in (verb.actions or ("",))
     ]
 

@@ -14,8 +14,7 @@ from typing import Any
 from assay import exact
 from assay.errors import EvidenceError, FormulaError, ShelfError
 from assay.exact import NORM_DIGITS, NORM_ONE
-from assay.families.exams import conform
-from assay.families.tools import conform as conform_flowmcp
+from assay.family import merged
 from assay.files.json_files import Document
 from assay.formulas import normalise, scale_norm
 from assay.grading.grade import grade
@@ -209,7 +208,7 @@ def _near(given: Input) -> Output:
     return {"near_equal": near_equal(apart, _rules().tie_window)}
 
 
-OPS: dict[str, Callable[[Input], Output]] = {
+_CORE: dict[str, Callable[[Input], Output]] = {
     "normalize": _normalize,
     "adjusted_norm": _adjusted_norm,
     "floor.convert": _floor_convert,
@@ -219,9 +218,9 @@ OPS: dict[str, Callable[[Input], Output]] = {
     "swe.gates": _swe_gates,
     "judge.rate": _judge_rate,
     "tiebreak.near": _near,
-    **conform_flowmcp.OPS,
-    **conform.OPS,
 }
+OPS = merged("conform", _CORE)
+"""The operations of the core and of the families, by name."""
 
 REQUIRED = frozenset(
     [

@@ -5,47 +5,27 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
-from assay.canon import pretty
-from assay.cli import demo_noise, demo_run
-from assay.cli import demo_parts as parts
+from assay.canon import plain, pretty
+from assay.cli import demo_noise, demo_parts
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
-from assay.errors import InputError, count
-from assay.families.exams.answers import read_answers
-from assay.families.exams.document import check_result, exam_result
-from assay.families.exams.exam import read_exam
-from assay.families.exams.gate import decide
-from assay.families.exams.marking import Marking, grade_exam
-from assay.families.exams.policy import ExamRules
-from assay.families.exams.records import ExamGate, ExamResult
-from assay.families.judges.views import judge_page
-from assay.families.tools.checks import ModuleLists, veto_of
-from assay.families.tools.ecma import document_bytes, hash8
-from assay.families.tools.names import slug
-from assay.families.tools.policy import SchemaRules
-from assay.families.tools.protocol import check_scores
-from assay.families.tools.reading.files import read_schema
-from assay.families.tools.report import report_document, shown_text_of
-from assay.families.tools.server_checks import run_checks
-from assay.families.tools.validation import assess
+from assay.family import parts as family_parts
 from assay.files.atomic import write_file
-from assay.files.json_files import read_documents, read_json
-from assay.installing import install_hint
-from assay.judging.card import read_card
+from assay.files.json_files import read_documents
 from assay.library.shelf import Shelf
+from assay.records.grade_line import as_line
 from assay.records.summary import SummaryBlock
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
 from assay.services.grading import Graded, Grader
-from assay.views.documents import JsonDocument, plain
-from assay.views.grade_line import as_line, surprises
-from assay.views.html import render
+from assay.views.documents import JsonDocument
+from assay.views.grade_line import surprises
 from assay.views.pieces import number
+from assay.views.report import render
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
 STORIES = {
@@ -58,6 +38,29 @@ STORIES = {
 NOW = "2026-11-15T10:00:00Z"
 """The clock of what runs in the demo."""
 SUBTITLE = "Twelve bundled runs from four families of AI workflows, and three bare scorecards"
+
+
+RELEASES = 50
+"""The place of the core's own parts, on releases, after its grades."""
+
+
+class DemoPart(NamedTuple):
+    """A family's part of the demo. It is made by a function of the folder for its files."""
+
+    place: int
+    """Where it is shown: after the parts with lower numbers."""
+    document: dict[str, Any]
+    """Its members of the JSON document."""
+    lines: Iterable[str]
+    """What is printed."""
+    files: dict[str, bytes] = {}
+    """Files to write, by name."""
+    written: tuple[str, ...] = ()
+    """The paths of files that it wrote itself."""
+
+
+def _place(part: DemoPart) -> int:
+    return part.place
 
 
 def run(options: Options) -> int:
@@ -79,121 +82,55 @@ def run(options: Options) -> int:
     grades = _grades(results, block)
     # a folder that can't be written is refused before the work that takes seconds
     write_file(os.path.join(options.out, "grades.json"), grades)
-    tools = graded_tools()
-    exam, gate = _graded_exam()
-    card = parts.carded(
-        os.path.join(EXAMPLES, "judge"), now=datetime(2026, 11, 15, 10, 0, tzinfo=UTC)
-    )
-    decisions = parts.decided(os.path.join(EXAMPLES, "release"))
+    parts = sorted((make(options.out) for _, make in family_parts("demo")), key=_place)
+    first = [part for part in parts if part.place < RELEASES]
+    last = parts[len(first) :]
+    decisions = demo_parts.decided(os.path.join(EXAMPLES, "release"))
     noisy = demo_noise.decided(os.path.join(EXAMPLES, "projects", "noisy"), now=NOW)
-    imported = parts.imported(os.path.join(EXAMPLES, "results", "promptfoo.csv"))
-    judge = read_card(card)
-    files = {
-        "report.html": render(
-            results,
-            title="Assay demo",
-            subtitle=SUBTITLE,
-            runs=[graded.run for graded in everything],
-        ).encode(),
-        "grades.json": grades,
-        **({"tool-reports.json": document_bytes({"reports": tools})} if tools else {}),
-        "exam.json": document_bytes({**plain(exam), "gate": plain(gate)}),
-        "judge.html": judge_page(judge).encode(),
-        "decisions.json": pretty({"decisions": [*(one.decision for one in noisy), *decisions]}),
-    }
+    imported = demo_parts.imported(os.path.join(EXAMPLES, "results", "promptfoo.csv"))
+    page = render(
+        results,
+        title="Assay demo",
+        subtitle=SUBTITLE,
+        runs=[graded.run for graded in everything],
+    ).encode()
+    files = {"report.html": page, "grades.json": grades}
+    for part in first:
+        files |= part.files
+    files["decisions.json"] = pretty({"decisions": [*(one.decision for one in noisy), *decisions]})
+    for part in last:
+        files |= part.files
     for name, data in files.items():
         write_file(os.path.join(options.out, name), data)
-    repairs = demo_run.repaired(
-        os.path.join(EXAMPLES, "repair"),
-        os.path.join(options.out, "repair"),
-        now=NOW,
-    )
-    written = [*(os.path.join(options.out, name) for name in files), repairs["grades"]]
-    document = {
+    written = [os.path.join(options.out, name) for name in files]
+    written += [path for part in parts for path in part.written]
+    document: dict[str, Any] = {
         "schema": "assay.grades/1",
         "results": results,
         "faults": [],
         "counts": {"graded": len(results)},
         "summary": block,
-        "tools": tools,
-        "exam": {**plain(exam), "gate": plain(gate)},
+    }
+    for part in first:
+        document |= part.document
+    document |= {
         "decisions": decisions,
         "noise": demo_noise.document_of(noisy),
         "imported": imported,
-        "repairs": repairs,
-        "judge": card,
-        "written": written,
     }
+    for part in last:
+        document |= part.document
+    document["written"] = written
     lines = chain(
         _grade_lines(groups, grader, block),
-        _tool_lines(tools),
-        _exam_lines(exam, gate),
-        parts.judge_lines(judge),
+        *(part.lines for part in first),
         demo_noise.lines(noisy),
-        parts.decision_lines(decisions),
-        parts.import_lines(imported),
-        demo_run.repair_lines(repairs),
+        demo_parts.decision_lines(decisions),
+        demo_parts.import_lines(imported),
+        *(part.lines for part in last),
         _next_lines(written),
     )
     return opt.give(options, document, lines)
-
-
-def graded_tools() -> list[dict[str, Any]]:
-    """The bundled tool schemas and MCP snapshot, graded from recorded scores; nothing if the engine
-    that reads modules is not installed.
-    """
-    rules = SchemaRules(Shelf().policy_of("flowmcp", "flowmcp"))
-    scores = read_json(os.path.join(EXAMPLES, "tools", "scores.json")).tree
-    moment = datetime(2026, 11, 1, 10, 0, tzinfo=UTC)
-    graded = []
-    for name in ("harbours.mjs", "alarms.mjs", "ferries.json"):
-        try:
-            schema = read_schema(os.path.join(EXAMPLES, "tools", name))
-        except InputError as error:
-            if error.code != "FMC-006":
-                raise
-            return []
-        findings, checks = assess(schema), run_checks(schema, lists=ModuleLists({}))
-        given = check_scores(scores[slug(schema.schema_id)], expected_slug=slug(schema.schema_id))
-        report = report_document(
-            schema,
-            given,
-            findings,
-            rules,
-            now=moment,
-            started_at=None,
-            hash8=hash8(schema.main),
-            veto=veto_of(checks, now=moment),
-            checks=[check._asdict() for check in checks],
-        )
-        graded.append({**report, "schemaPath": f"examples/tools/{name}"})
-    return graded
-
-
-def _graded_exam() -> tuple[ExamResult, ExamGate]:
-    """The bundled exam with its bundled answers, and the verdict of the hard gate."""
-    folder = os.path.join(EXAMPLES, "exams")
-    shelf = Shelf()
-    rules = ExamRules(shelf.policy_of("exam", "exam@1"))
-    exam = read_exam([os.path.join(folder, name) for name in ("verbs.yaml", "verbs-extra.yaml")])
-    marking = Marking(shelf.rubric_of("exam", exam.rubric or rules.policy.default_rubric))
-    answers = read_answers(os.path.join(folder, "answers.jsonl"), [item.id for item in exam.items])
-    result = exam_result(grade_exam(exam, answers.by_item, marking), rules)
-    return result, decide(check_result(result, marking, where="exam.json"), rules)
-
-
-def _exam_lines(exam: ExamResult, gate: ExamGate) -> Iterator[str]:
-    yield opt.paint("\nAn exam: a tutor corrects English verbs and glosses them in Spanish", "bold")
-    head = (
-        f"  {exam.score}  {'passes' if gate.passed else 'FAILS'} the hard gate of"
-        f" {gate.capstone.limit}, {exam.n} items"
-    )
-    yield opt.paint(head, "green" if gate.passed else "red")
-    yield from (f"       {line}" for line in exam.diagnosis[:4])
-    yield (
-        f"  rubric {exam.rubric} · policy {exam.policy} · {exam.scoring_system} ·"
-        f" {exam.grading_system} (of this family)"
-    )
 
 
 def _grades(results: list[dict[str, Any]], block: SummaryBlock) -> bytes:
@@ -205,43 +142,6 @@ def _grades(results: list[dict[str, Any]], block: SummaryBlock) -> bytes:
     }
     pieces = form.joint().join(form.piece(result) for result in results)
     return form.head() + pieces + form.foot([], counts)
-
-
-def _tool_lines(tools: list[dict[str, Any]]) -> Iterator[str]:
-    yield opt.paint(
-        "\nTool schemas: can a model use these tools? (a model's recorded scores, and"
-        " Assay's own checks)",
-        "bold",
-    )
-    if not tools:
-        yield f"  The engine that reads schema modules is not installed: {install_hint('flowmcp')}"
-    for report in tools:
-        good = report["grade"] in ("A", "B")
-        raw = f" (raw {report['rawGrade']})" if report["rawGrade"] != report["grade"] else ""
-        head = (
-            f"  {report['grade']}{raw}  {shown_text_of(report['score'])}  {report['schemaId']}:"
-            f" {report['reason']}"
-        )
-        yield opt.paint(head, "green" if good else "red")
-        for check in report["checks"]:
-            if check["outcome"] == "veto":
-                yield f"       {check['reason']}."
-        listed = [
-            *report["validationErrors"],
-            *(
-                f"{item['rule']} {item['path']}: {item['message']} {item['fix']}"
-                for item in report["findings"]
-                if item["level"] == "warning"
-            ),
-        ]
-        yield from (f"       {text}" for text in listed[:4])
-        if len(listed) > 4:
-            yield f"       ... and {count(len(listed) - 4, 'more finding')}"
-    if tools:
-        yield (
-            f"  policy {tools[0]['policy']} · {tools[0]['scoringSystem']} ·"
-            f" {tools[0]['gradingSystem']} (of this family)"
-        )
 
 
 def _grade_lines(

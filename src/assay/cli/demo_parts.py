@@ -1,101 +1,34 @@
-"""Three parts of the demo: a judge with its card, two decisions, and another tool's results.
+"""Two parts of the demo: two decisions, and another tool's results.
 
-The judge is a real small model that was audited once, its replies kept in a journal; asking again
-costs nothing and needs no server. Of the two candidates one is better on average, but held until
+Of the two candidates one is better on average, but held until
 fresh runs show whether two samples newly fail; a fixed one may ship. The results are a file of
 promptfoo, graded as it is.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
+from assay.canon import plain
 from assay.cli import options as opt
 from assay.cli.gate_sides import read_side
-from assay.families.judges.audit import MeasuredBias, audit, audit_pairs, audit_rubric, paddings
-from assay.families.judges.verbs import audit_document
 from assay.files.json_files import read_documents
-from assay.files.yaml_files import read_yaml
-from assay.grading.policy import make_rules
-from assay.judging.card import admit_tree, make_card
-from assay.judging.client import Client, Journal, Usage
-from assay.judging.config import load_judge
 from assay.library.shelf import Shelf
 from assay.records.decision import Decision
-from assay.records.judge_card import CardAdmission, JudgeCard
+from assay.records.grade_line import as_line
 from assay.release.policy import make_release_rules
 from assay.services.compare import compare
 from assay.services.grading import Grader
 from assay.services.importing import import_runs, totals
 from assay.views.decision import outcome_word, rule_word
-from assay.views.documents import plain
-from assay.views.grade_line import as_line
 
-PAIRS = 12
-PROBES = ("position", "padding")
 STORIES = {
     "candidate": "Version 8 of a support assistant against version 7, on the same 60 tickets",
     "fixed": "Version 8.1, which fixes what the decision named",
 }
-
-
-def carded(folder: str, *, now: datetime) -> dict[str, Any]:
-    """The card of the recorded judge."""
-    spec = load_judge(read_yaml(os.path.join(folder, "smollm2.yaml")))
-    pairs = audit_pairs()[:PAIRS]
-    with tempfile.TemporaryDirectory(prefix="assay-demo-") as work:
-        # a journal is opened for writing, and an installed package may not be
-        path = os.path.join(work, "journal")
-        shutil.copyfile(os.path.join(folder, "smollm2.journal"), path)
-        with Journal(path) as journal:
-
-            async def ask() -> tuple[dict[str, MeasuredBias], Usage]:
-                async with Client(spec, journal) as client:
-                    biases = await audit(
-                        client,
-                        pairs=pairs,
-                        paddings=paddings(),
-                        criterion=audit_rubric().criteria[0],
-                        injections=(),
-                        family=spec.family,
-                        probes=PROBES,
-                    )
-                    return biases, client.usage
-
-            biases, usage = asyncio.run(ask())
-    document = plain(
-        audit_document(biases, spec=spec, pairs=pairs, source="bundled", injections=0, usage=usage)
-    )
-    rules = make_rules(Shelf().policy("workflow-judged"))
-    assert rules.judge_terms is not None
-    card = make_card(
-        judge=document["judge"], audit=document, calibration=None, verdicts={}, now=now
-    )
-    admission = admit_tree(card, rules.judge_terms, now=now).shown()
-    return {**card, "admission": {"policy": rules.policy, **admission}}
-
-
-def judge_lines(card: JudgeCard) -> Iterator[str]:
-    """The card in a few lines."""
-    yield opt.paint(
-        "\nMay this judge gate? (a real model of 135 million parameters; its replies were"
-        " recorded)",
-        "bold",
-    )
-    admission = card.admission or CardAdmission(may_gate=False)
-    word = "may gate" if admission.may_gate else "MAY NOT GATE"
-    yield opt.paint(f"  {word}  {card.model}", "green" if admission.may_gate else "red")
-    yield from (f"       {bias.sentence}" for bias in card.biases.values() if bias is not None)
-    for term in admission.terms:
-        if term.holds is not True:
-            yield f"       {term.sentence}"
-    yield f"  policy {admission.policy}"
 
 
 def decided(folder: str) -> list[Decision]:

@@ -19,6 +19,7 @@ from assay import __version__
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, repeated
 from assay.errors import AssayError, ExitCode
+from assay.family import JobNeeds, merged
 from assay.installing import install_hint
 
 _NEEDED = (
@@ -180,17 +181,6 @@ def _temporary() -> dict[str, object]:
 # --- jobs
 
 
-class JobNeeds(NamedTuple):
-    """What a job needs beyond the core."""
-
-    what: str
-    extra: str = ""
-    modules: tuple[tuple[str, str], ...] = ()
-    """Each module that must be importable, with the package that brings it."""
-    java: bool = False
-    """Whether it needs Java."""
-
-
 class JobCheck(NamedTuple):
     """What was found for a job."""
 
@@ -205,7 +195,7 @@ class JobCheck(NamedTuple):
 
 
 _LEDGER = (("sqlalchemy", "SQLAlchemy"), ("alembic", "alembic"))
-JOBS: dict[str, JobNeeds] = {
+_CORE: dict[str, JobNeeds] = {
     "run": JobNeeds("run Python and command-line workflows, store results", "store", _LEDGER),
     "http": JobNeeds("run workflows behind HTTP endpoints", "run", (("aiohttp", "aiohttp"),)),
     "langgraph": JobNeeds(
@@ -227,18 +217,7 @@ JOBS: dict[str, JobNeeds] = {
         "ask judges through litellm", "litellm", (("aiohttp", "aiohttp"), ("litellm", "litellm"))
     ),
     "parquet": JobNeeds("read and write Parquet", "parquet", (("duckdb", "duckdb"),)),
-    "batch": JobNeeds(
-        "grade millions of rows on DuckDB",
-        "batch",
-        (("duckdb", "duckdb"), ("sqlglot", "sqlglot")),
-    ),
     "arrow": JobNeeds("grade rows in Arrow files", "arrow", (("pyarrow", "pyarrow"),)),
-    "spark": JobNeeds(
-        "grade millions of rows on Apache Spark",
-        "spark",
-        (("sqlglot", "sqlglot"), ("pyspark.sql.connect.session", "pyspark")),
-        java=True,
-    ),
     "excel": JobNeeds("read Excel workbooks", "excel", (("openpyxl", "openpyxl"),)),
     "inspect": JobNeeds(
         "read inspect_ai logs packed with Zstandard", "inspect", (("zstandard", "zstandard"),)
@@ -254,16 +233,6 @@ JOBS: dict[str, JobNeeds] = {
         ),
     ),
     "mcp": JobNeeds("talk to MCP servers and clients", "mcp", (("mcp:Client", "mcp"),)),
-    "flowmcp": JobNeeds(
-        "read FlowMCP schema modules",
-        "flowmcp",
-        (
-            ("quickjs", "quickjs-ng"),
-            ("tree_sitter", "tree-sitter"),
-            ("tree_sitter_javascript", "tree-sitter-javascript"),
-            ("publicsuffixlist", "publicsuffixlist"),
-        ),
-    ),
     "serve": JobNeeds(
         "serve the API and the pages",
         "server",
@@ -287,6 +256,7 @@ JOBS: dict[str, JobNeeds] = {
         (("cryptography.hazmat.primitives.asymmetric.ed25519", "cryptography"),),
     ),
 }
+JOBS = merged("doctor", _CORE)
 """The jobs by name. Every extra that a user can install is the extra of one of them."""
 
 
@@ -309,12 +279,8 @@ def check_job(name: str) -> JobCheck:
     if clashing := [f"{_OLDER[name]} {name}" for _, name in needs.modules if _older_fault(name)]:
         fix = f"pip uninstall -y {' '.join(clashing)} && {fix}"
     installs_extra = bool(faults and needs.extra)
-    if needs.java and not faults:
-        from assay.families.batch import java
-
-        fault = java.java_fault()
-        if fault:
-            faults, fix = [fault], java.INSTALL
+    if needs.more is not None and not faults and (fault := needs.more()):
+        faults, fix = [fault], needs.fix
     state = "; ".join(faults) or ", ".join(present)
     return JobCheck(name, needs.what, not faults, state, fix, needs.extra, installs_extra)
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from assay.canon import plain
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.configured import COMMAND_LINE, DEFAULT
@@ -21,12 +22,18 @@ from assay.files.inputs import StoredInput
 from assay.files.json_files import read_documents
 from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import KINDS, read_run
+from assay.records.samples import names_of
 from assay.registry import near_miss
 from assay.services.given_grades import grades_of
-from assay.views.documents import names_of, plain
-from assay.views.evaluation import RunReasons, evaluation_view
-from assay.views.grade_text import explanation
-from assay.views.worst_samples import WorstSample, keep_worst, sample_facts, with_texts
+from assay.views.evaluation import (
+    RunReasons,
+    WorstSample,
+    evaluation_view,
+    keep_worst,
+    sample_facts,
+    with_texts,
+)
+from assay.views.grade_line import explanation
 
 STORED = "the evaluation"
 KNOWN = 10_000

@@ -23,8 +23,9 @@ from assay.cli.parsing import Argument as Argument
 from assay.cli.parsing import Bounds as Bounds
 from assay.cli.parsing import Kind, Trust, add_config, config_path, listed_under, make_parser
 from assay.cli.parsing import Options as Options
-from assay.cli.verbs import VERBS
+from assay.cli.verbs import find_verb
 from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
+from assay.family import Verb
 from assay.files.own_files import looks_own
 from assay.registry import is_path, near_miss
 
@@ -392,7 +393,7 @@ def choose(
 
 def dispatch(name: str, argv: list[str]) -> int:
     """Load the module of a verb and run it."""
-    verb, command = VERBS[name], name
+    verb, command = _verb(name), name
     if verb.actions:
         chosen = choose(
             name,
@@ -459,10 +460,17 @@ def _refuse_settings(options: Options) -> None:
             )
 
 
+def _verb(name: str) -> Verb:
+    verb = find_verb(name)
+    if verb is None:
+        raise KeyError(name)
+    return verb
+
+
 def load_command(name: str) -> Command:
     """The command of a verb, or of an action of it ("judge rubric")."""
     word, _, action = name.partition(" ")
-    verb = VERBS[word]
+    verb = _verb(word)
     module = verb.actions[action][0] if action else verb.module
     with uncollected():  # what an import makes stays
         home = module if "." in module else f"assay.cli.{module}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from assay.canon import pretty
 from assay.cli import options as opt
+from assay.cli.family_inputs import own_reader
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, flag, repeated
 from assay.cli.grade import choice_of
 from assay.cli.hints import command
@@ -18,7 +19,6 @@ from assay.cli.ledger import storing_evaluated
 from assay.cli.run_settings import is_typed
 from assay.errors import UsageError, count, few
 from assay.files.atomic import write_file
-from assay.files.own_files import is_batch_output
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import names
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
     from assay.cli.gate_named import Decided
     from assay.records.decision import Decision
+    from assay.records.samples import Texts
     from assay.services.choice import Choice
     from assay.services.compare import Asked, FreshRuns
     from assay.services.evaluation_choice import ToolProfile
     from assay.services.grading import Grader
     from assay.services.stored_sides import SideReader
     from assay.services.storing import Store
-    from assay.views.decision_samples import Texts
 
 
 def run(options: Options) -> int:
@@ -79,11 +79,9 @@ def decided(options: Options) -> Decided:
     rules, choice = rules_of(options), choice_of(options)
     if (source := options.sources.get("baseline")) and not is_typed(options, "baseline"):
         opt.note(f"the baseline is {few(options.baseline)}, which {source} names.")
-    if any(map(is_batch_output, [*options.files, *options.baseline])):
-        from assay.cli.gate_named import Decided
-        from assay.families.batch.verbs import decide_on_batches
-
-        return Decided(*decide_on_batches(options, rules, asked_of(options)))
+    if decide := own_reader("gate", [*options.files, *options.baseline]):
+        own: Decided = decide(options, rules, asked_of(options))
+        return own
     with storing_evaluated(options) as store:
         return (
             _decide(options, rules, choice.grader())
@@ -288,12 +286,11 @@ def _decide_and_store(
 def _finish(options: Options, made: Decided) -> int:
     from assay.cli import terminal
     from assay.cli.gate_named import next_command, suspects_text
+    from assay.records.samples import NO_TEXTS
     from assay.views import junit
     from assay.views.blocks import Note
-    from assay.views.decision import decision_summary, outcome_word
-    from assay.views.decision_samples import NO_TEXTS, TEXT
-    from assay.views.decision_sections import decision_charts
-    from assay.views.markdown_view import view
+    from assay.views.decision import TEXT, decision_charts, decision_summary, outcome_word
+    from assay.views.markdown import view
 
     document = made.decision
     texts = NO_TEXTS if made.named is None else made.named.texts
@@ -321,8 +318,7 @@ def _finish(options: Options, made: Decided) -> int:
 
 
 def _html(options: Options, made: Decided) -> bytes:
-    from assay.views.decision import outcome_word
-    from assay.views.decision_sections import decision_view
+    from assay.views.decision import decision_view, outcome_word
     from assay.views.render import report
 
     document, named = made.decision, made.named
@@ -341,7 +337,7 @@ def _html(options: Options, made: Decided) -> bytes:
 
 def _sarif(options: Options, document: Decision, texts: Texts) -> bytes:
     from assay.cli.gate_sides import sample_places
-    from assay.views.sarif_grades import decision, named_samples
+    from assay.views.sarif import decision, named_samples
 
     files = [file for file in options.files if is_path(file) and file != "-"]
     return decision(

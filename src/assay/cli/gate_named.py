@@ -16,22 +16,16 @@ from assay.files.own_files import is_batch_output
 from assay.importers.known import KNOWN
 from assay.records.decision import Decision
 from assay.records.evidence import IMPORTED
+from assay.records.samples import NO_TEXTS, TextCollector, Texts, row_of_run
 from assay.release.attestation import Subject
 from assay.release.baseline import names
 from assay.services.compare import ReadSide
 from assay.services.grading import Graded, Grader
-from assay.services.sample_texts import read_texts
+from assay.services.sides import read_texts
 from assay.views.blocks import Part, section
 from assay.views.charts.decisions import ScorePair
-from assay.views.decision_samples import (
-    NO_TEXTS,
-    TextCollector,
-    Texts,
-    new_failures,
-    samples_to_show,
-)
-from assay.views.report_evidence import evidence_block, kept_evidence
-from assay.views.report_rows import kept_row
+from assay.views.decision import new_failures, samples_to_show
+from assay.views.sample import evidence_block, kept_evidence
 
 BROKEN = 3
 """Samples that failed before, too, of which a page shows the texts."""
@@ -52,7 +46,7 @@ class NamedSamples(NamedTuple):
         """The evidence of these runs, for a page."""
         folds = []
         for place, (graded, payload) in enumerate(self.runs, 1):
-            row, kept = kept_row(payload, graded.run).row, kept_evidence(graded.run)
+            row, kept = row_of_run(payload, graded.run), kept_evidence(graded.run)
             folds.append(evidence_block(row, kept, payload, place, opened=False))
         title = "Runs of the candidate in detail"
         return [section(title, *folds, id="worst")] if folds else []

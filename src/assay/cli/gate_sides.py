@@ -18,6 +18,7 @@ from assay.cli.references import given_rules
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, Unread, stream_documents
+from assay.records.samples import names_of
 from assay.registry import is_path
 from assay.release.attestation import Subject
 from assay.release.baseline import (
@@ -30,7 +31,6 @@ from assay.release.baseline import (
 from assay.services.compare import Asked, Origin, check_origins, regraded_baseline
 from assay.services.named_baselines import find_named
 from assay.services.sides import Rereadable, Seen, severe_of, side_of
-from assay.views.documents import names_of
 from assay.views.exporters import ResultSource
 
 if TYPE_CHECKING:

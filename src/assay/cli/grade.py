@@ -26,19 +26,20 @@ from assay.cli.stream import (
 )
 from assay.cli.totals import GradedPiece, Totals, exit_code, faults_error, pass_bar
 from assay.errors import Fault, NotEnoughEvidence, ShelfError, printable
+from assay.records.grade_line import GradeLine
 from assay.services.choice import Choice
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.exporters import FORMATS, format_of
-from assay.views.exporting import Outbox
-from assay.views.grade_line import GradeLine, bar_text, lines_table, totals_text, versions_text
+from assay.views.grade_line import bar_text, lines_table, totals_text, versions_text
+from assay.views.otel_export import Outbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from assay.records.evaluation import Evaluation
-    from assay.services.evaluating import EvaluationBuilder
     from assay.services.grading import Graded
+    from assay.services.storing import EvaluationBuilder
 
 SMALL = 256 * 1024
 SHOWN = 50

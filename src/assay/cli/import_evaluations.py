@@ -19,16 +19,15 @@ from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.inputs import file_digest
 from assay.files.json_files import read_documents
-from assay.views.evaluations import evaluation_line
+from assay.views.evaluation import evaluation_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from assay.cli.parsing import Options
     from assay.scoring.profile import Profile
-    from assay.services.evaluating import MadeEvaluation
     from assay.services.importing import ImportedRuns
-    from assay.services.storing import Store
+    from assay.services.storing import MadeEvaluation, Store
 
 
 def store_evaluations(
@@ -89,9 +88,8 @@ def evaluate_file(
     `imported`, `profile` was made from their metrics, and what the import notes is kept with the
     evaluations.
     """
-    from assay.services.evaluating import EvaluationBuilder, evaluate_runs, run_groups
     from assay.services.evaluations import default_name
-    from assay.services.stored_grades import basis_of
+    from assay.services.storing import EvaluationBuilder, basis_of, evaluate_runs, run_groups
 
     if profile is not None:
         options.made_profile = profile  # what a team's scorers add belongs to its own profile

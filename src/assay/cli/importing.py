@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from assay.canon import plain
 from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, Options, arg, flag
 from assay.cli.hints import command
@@ -36,12 +37,11 @@ from assay.importers.known import KNOWN, fitting
 from assay.importers.samples import head_of
 from assay.running.config import read_config
 from assay.services.importing import ImportedRuns, import_runs, totals
-from assay.views.documents import plain
 
 if TYPE_CHECKING:
     from assay.importers.tally import ImportTally
     from assay.scoring.profile import Profile
-    from assay.services.evaluating import MadeEvaluation
+    from assay.services.storing import MadeEvaluation
 
 
 FORMATS = (".jsonl", ".json")

@@ -1,5 +1,5 @@
-"""What the actions of `assay judge` share: their options, which journal, what it will cost, how it
-went.
+"""What verbs that ask a judge share: their options, which judge and journal, what it will cost, how
+it went.
 """
 
 from __future__ import annotations

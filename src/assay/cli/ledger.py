@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from assay.cli.parsing import Options
     from assay.running.config import Config
     from assay.services.choice import Choice
-    from assay.services.evaluating import EvaluationBuilder
-    from assay.services.storing import Result, Store, StoredStream
+    from assay.services.storing import EvaluationBuilder, Result, Store, StoredStream
     from assay.store.ledger import Ledger
 
 

@@ -16,9 +16,8 @@ from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageErro
 from assay.library.shelf import Shelf
 from assay.services.evaluation_checks import replay_evaluation, verify_ledger
 from assay.services.evaluations import find_evaluation
-from assay.services.own_profiles import shelf_with_own
 from assay.services.replay import Replayed, replay, replay_decision, stored_gates
-from assay.services.stored_grades import grade_of_run
+from assay.services.storing import grade_of_run, shelf_with_own
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 from assay.store.results import verb_of

@@ -270,15 +270,16 @@ def _stated(shelf: Shelf, key: str) -> str:
 
 
 def _schema_of(options: Options) -> int:
-    from assay.services.documents import DOCUMENTS
+    from assay.services.documents import document_kinds
 
-    if options.name not in DOCUMENTS:
+    kinds = document_kinds()
+    if options.name not in kinds:
         raise UsageError(
             "CLI-001",
-            f"there is no schema '{options.name}'.{near_miss(options.name, DOCUMENTS)}",
-            fix=f"Schemas: {', '.join(DOCUMENTS)}.",
+            f"there is no schema '{options.name}'.{near_miss(options.name, kinds)}",
+            fix=f"Schemas: {', '.join(kinds)}.",
         )
-    opt.print_json(DOCUMENTS[options.name].schema)
+    opt.print_json(kinds[options.name].schema)
     return ExitCode.PASSED
 
 

@@ -5,16 +5,22 @@ from __future__ import annotations
 import sys
 
 from assay import __version__
-from assay.cli.verbs import GROUPS, VERBS
+from assay.cli.verbs import GROUPS, all_verbs, find_verb, installed_verbs
 from assay.errors import EXIT_CODES_TEXT, AssayError, ExitCode, UsageError
 
 
-def _help() -> str:
-    width = max(map(len, VERBS))
+def _help(*, everything: bool = False) -> str:
+    listed = {group: dict(verbs) for group, verbs in GROUPS.items()}
+    try:
+        for group, verbs in installed_verbs().items() if everything else ():
+            listed.setdefault(group, {}).update(verbs)
+    except AssayError:  # of a package that can't be loaded: its verbs say why
+        pass
+    width = max(len(name) for verbs in listed.values() for name in verbs)
     groups = "\n\n".join(
         f"{group}:\n"
         + "\n".join(f"  {name:<{width}}  {verb.summary}" for name, verb in verbs.items())
-        for group, verbs in GROUPS.items()
+        for group, verbs in listed.items()
     )
     return (
         "assay: the release gate for AI workflows. Evidence goes in; scores, a grade and a"
@@ -36,15 +42,15 @@ def run(argv: list[str]) -> int:
     argv = [argument for argument in argv if argument != "--debug"]
     verb = argv[0] if argv else ""
     if verb in ("-h", "--help", "help"):
-        sys.stdout.write(_help())
+        sys.stdout.write(_help(everything=verb == "help"))
         return ExitCode.PASSED
     if verb in ("-V", "--version"):
         sys.stdout.write(f"assay {__version__}\n")
         return ExitCode.PASSED
-    if verb not in VERBS:
-        return _unknown(argv)
     as_json = "--json" in argv
     try:
+        if find_verb(verb) is None:
+            return _unknown(argv)
         from assay.cli.frame import dispatch
 
         code = dispatch(verb, argv[1:])
@@ -78,7 +84,8 @@ def _interrupted(verb: str) -> int:
     from assay.cli.process import INTERRUPTED, end_children, tell
 
     logging.getLogger("asyncio").disabled = True  # it would add the traceback of the task
-    tell(VERBS[verb].left)
+    found = find_verb(verb)
+    tell(found.left if found else "")
     end_children()
     return INTERRUPTED
 
@@ -119,7 +126,7 @@ def _unknown(argv: list[str]) -> int:
 
     error = UsageError(
         "CLI-001",
-        f"there is no verb '{verb}'.{near_miss(verb, VERBS)}",
+        f"there is no verb '{verb}'.{near_miss(verb, all_verbs())}",
         fix="`assay --help` lists them.",
     )
     _complain(error, as_json="--json" in argv)

@@ -11,8 +11,8 @@ import re
 from typing import Any
 
 from assay.canon import encode
-from assay.families.tools.rules.secrets import secret_in
 from assay.judging.questions import Salt, block, neutralise
+from assay.secrets import secret_in
 
 TEXT = 2_000
 """Characters of one text."""

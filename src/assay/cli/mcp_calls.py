@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import jsonschema_rs
 
+from assay.canon import plain
 from assay.cli.mcp_bounds import BoundedAnswer, shown_text
 from assay.cli.mcp_project import ServedProject
 from assay.cli.mcp_tools import AgentTool
 from assay.errors import AssayError, FaultList, UsageError, count
-from assay.views.documents import plain
 
 MOST_TEXT = 24_000
 """Characters of the text of an answer."""

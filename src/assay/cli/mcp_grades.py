@@ -7,6 +7,7 @@ from bisect import insort
 from collections.abc import Mapping
 from typing import Any
 
+from assay.canon import plain
 from assay.cli.evals import find_page
 from assay.cli.ledger import url_of
 from assay.cli.mcp_bounds import TEXT, fenced
@@ -21,13 +22,11 @@ from assay.cli.mcp_project import (
 )
 from assay.cli.mcp_samples import GradedRuns, GradedSample, graded_runs, nothing_graded
 from assay.errors import NotEnoughEvidence, printable
+from assay.records.grade_line import as_line
 from assay.release.baseline import names as baseline_names
 from assay.services.evaluations import StoredEvaluation
-from assay.views.documents import plain
-from assay.views.evaluation import RunReasons, evaluation_view
-from assay.views.evaluations import evaluations_table
-from assay.views.grade_line import as_line, change_text, passed_word
-from assay.views.grade_text import explanation
+from assay.views.evaluation import RunReasons, evaluation_view, evaluations_table
+from assay.views.grade_line import change_text, explanation, passed_word
 from assay.views.pieces import points
 from assay.views.text import text_view
 

@@ -21,7 +21,7 @@ from assay.errors import UsageError, count, printable
 from assay.records.decision import SIDES, Decision
 from assay.release.decision import exit_code
 from assay.views.decision import decision_summary
-from assay.views.evaluations import evaluation_line
+from assay.views.evaluation import evaluation_line
 from assay.views.text import text_view
 
 _LONG = (*SIDES, "fingerprint", "digests", "plan")

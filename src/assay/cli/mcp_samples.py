@@ -9,14 +9,15 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from assay.canon import plain
 from assay.cli.grade import choice_of
 from assay.cli.ledger_names import LedgerNames, Named
 from assay.errors import NotEnoughEvidence, UsageError
 from assay.files.json_files import read_documents
+from assay.records.samples import names_of
 from assay.registry import is_path, near_miss
 from assay.services.evaluations import StoredEvaluation, stored_grades, stored_runs
 from assay.services.given_grades import grades_of
-from assay.views.documents import names_of, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

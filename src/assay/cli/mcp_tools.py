@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-from assay.cli import mcp_grades, mcp_releases, mcp_schemas
+from assay.cli import mcp_grades, mcp_releases
 from assay.cli.mcp_bounds import ITEMS, TEXT
 from assay.cli.mcp_project import LIMIT, Answering
+from assay.family import merged
 
 Needs = Literal["nothing", "commands", "write"]
 INSTRUCTIONS = (
@@ -68,7 +69,8 @@ class AgentTool(NamedTuple):
         }
 
 
-def _text(description: str, **more: Any) -> dict[str, Any]:
+def text_argument(description: str, **more: Any) -> dict[str, Any]:
+    """The schema of an argument that is a text."""
     return {
         "type": "string",
         "description": description,
@@ -93,24 +95,26 @@ _PAGE = {
     "limit": _number("How many rows to return at most.", 1, ITEMS, LIMIT),
     "offset": _number("How many rows to skip; next_offset of the page before.", 0, 10_000_000, 0),
 }
-_EVALUATION = _text(f"The evaluation: its {_NAMED}.")
+_EVALUATION = text_argument(f"The evaluation: its {_NAMED}.")
 _SIDES = {
-    "candidate": _text(f"The side that is judged: an evaluation's {_NAMED}.", default="latest"),
-    "baseline": _text(
+    "candidate": text_argument(
+        f"The side that is judged: an evaluation's {_NAMED}.", default="latest"
+    ),
+    "baseline": text_argument(
         f"What to compare it with: a stored baseline, or an evaluation's {_NAMED}. Omit it to use"
         " the baseline that assay.yaml sets; where it sets one, decisions take no other."
     ),
 }
 
-TOOLS: tuple[AgentTool, ...] = (
+_CORE: tuple[AgentTool, ...] = (
     AgentTool(
         "list_evaluations",
         "List evaluations",
         "Lists the stored evaluations, newest first, each with workflow, dataset, pass rate and"
         " mean score with their intervals, and the names of stored baselines.",
         {
-            "workflow": _text("Return only evaluations of this workflow id."),
-            "dataset": _text("Return only evaluations on this dataset id."),
+            "workflow": text_argument("Return only evaluations of this workflow id."),
+            "dataset": text_argument("Return only evaluations on this dataset id."),
             **_PAGE,
         },
         (),
@@ -124,7 +128,9 @@ TOOLS: tuple[AgentTool, ...] = (
         " every gate, criterion and floor of it.",
         {
             "evaluation": _EVALUATION,
-            "sample": _text("Explain this sample alone: its id, dataset/id, or the id of its run."),
+            "sample": text_argument(
+                "Explain this sample alone: its id, dataset/id, or the id of its run."
+            ),
             **_PAGE,
         },
         ("evaluation",),
@@ -137,7 +143,7 @@ TOOLS: tuple[AgentTool, ...] = (
         " gates and scores. Long texts are cut, and keys are masked.",
         {
             "evaluation": _EVALUATION,
-            "sample": _text("The sample: its id, dataset/id, or the id of its run."),
+            "sample": text_argument("The sample: its id, dataset/id, or the id of its run."),
             "max_chars": _number("Characters of each text to return.", 100, 20_000, TEXT),
         },
         ("evaluation", "sample"),
@@ -151,7 +157,7 @@ TOOLS: tuple[AgentTool, ...] = (
         " fails. Decides nothing.",
         {
             **_SIDES,
-            "show": _text(
+            "show": text_argument(
                 "Which changed samples to return.", enum=["worse", "better", "all"], default="worse"
             ),
             **_PAGE,
@@ -170,40 +176,6 @@ TOOLS: tuple[AgentTool, ...] = (
         mcp_releases.decide_release,
     ),
     AgentTool(
-        "check_tools",
-        "Check the tools of a server",
-        "Checks the tools of another MCP server for what makes them hard or dangerous for a model"
-        " to use, from a saved listing: a legibility score of 0 to 100 for each tool, and findings"
-        " with their fixes. Asks no model.",
-        {
-            "snapshot": _text(
-                "Path in the project folder of a JSON file with what the server answered to"
-                " tools/list.",
-                pattern=r"\.json$",
-            )
-        },
-        ("snapshot",),
-        mcp_schemas.check_tools,
-    ),
-    AgentTool(
-        "check_running_server",
-        "Start a server and check its tools",
-        "Starts an MCP server as a child process, lists its tools without calling any, stops it,"
-        " and returns the findings that check_tools returns.",
-        {
-            "command": {
-                "type": "array",
-                "description": "The program and its arguments, such as python and server.py.",
-                "items": {"type": "string", "maxLength": 1000},
-                "minItems": 1,
-                "maxItems": 50,
-            }
-        },
-        ("command",),
-        mcp_schemas.check_command,
-        "commands",
-    ),
-    AgentTool(
         "store_decision",
         "Decide a release and store the decision",
         "Decides as decide_release does and keeps the decision, with the grades and evidence of"
@@ -219,9 +191,9 @@ TOOLS: tuple[AgentTool, ...] = (
         "Imports a result file of another evaluation tool, or a file of runs, grades it and"
         " stores it as an evaluation. Samples left out are counted with the reason.",
         {
-            "file": _text("Path in the project folder of the file."),
-            "name": _text("Name of the evaluation; the workflow and the time by default."),
-            "format": _text("The tool that wrote the file; detected by default."),
+            "file": text_argument("Path in the project folder of the file."),
+            "name": text_argument("Name of the evaluation; the workflow and the time by default."),
+            "format": text_argument("The tool that wrote the file; detected by default."),
         },
         ("file",),
         mcp_releases.import_results,
@@ -233,7 +205,7 @@ TOOLS: tuple[AgentTool, ...] = (
         "Stores the runs of an evaluation as the baseline of a name. Later decisions against that"
         " name are held to these runs; an older baseline of that name stays readable as NAME@N.",
         {
-            "name": _text(
+            "name": text_argument(
                 "The name of the baseline, such as production.",
                 pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
             ),
@@ -246,9 +218,16 @@ TOOLS: tuple[AgentTool, ...] = (
 )
 
 
+_NEEDS: tuple[Needs, ...] = ("nothing", "commands", "write")
+
+
 def offered(*, write: bool, commands: bool) -> dict[str, AgentTool]:
-    """The tools of a server that may write, or run commands, by name."""
+    """The tools of a server that may write, or run commands, by name: those of the core and of the
+    families, first those that only read.
+    """
     allowed: set[Needs] = {"nothing"}
     allowed |= {"write"} if write else set()
     allowed |= {"commands"} if write or commands else set()
-    return {tool.name: tool for tool in TOOLS if tool.needs in allowed}
+    tools = merged("agents", {tool.name: tool for tool in _CORE})
+    listed = sorted(tools.values(), key=lambda tool: _NEEDS.index(tool.needs))
+    return {tool.name: tool for tool in listed if tool.needs in allowed}

@@ -12,15 +12,26 @@ from assay.errors import InputError, NotEnoughEvidence, UsageError, count
 from assay.files.json_files import Document, read_json, stream_documents
 from assay.files.swe_bench import is_report
 from assay.files.trec_files import read_qrels, read_run
-from assay.registry import near_miss
-from assay.scoring.metrics.comparing import COMPARE, STEPS
-from assay.scoring.metrics.outcomes import read_instances, summarise
+from assay.scoring.checks import (
+    MATCHES,
+    STEPS,
+    Normaliser,
+    expected_text,
+    is_close,
+    number_of,
+    step_name,
+    unknown_step,
+)
+from assay.scoring.metrics.outcomes import (
+    check_report,
+    read_instances,
+    read_report,
+    summarise,
+)
 from assay.scoring.metrics.passk import read_tasks, report
 from assay.scoring.metrics.retrieval import DEFAULT_METRICS, METRIC_NAMES, evaluate
 from assay.scoring.metrics.similarity import edit_similarity
-from assay.scoring.metrics.swe_reports import check_report, read_report
 from assay.scoring.metrics.tool_calls import measure_tool_calls
-from assay.scoring.metrics.values import is_close, numeric
 
 
 def _retrieval(options: Options) -> Measured:
@@ -92,13 +103,8 @@ def _accuracy(document: dict[str, Any], right: int) -> str:
 
 def _text(options: Options) -> Measured:
     steps = [step for step in options.steps.split(",") if step]
-    unknown = [step for step in steps if step not in STEPS]
-    if unknown:
-        raise UsageError(
-            "CLI-001",
-            f"there is no step '{unknown[0]}'.{near_miss(unknown[0], STEPS)}",
-            fix=f"They are {', '.join(STEPS)}.",
-        )
+    if unknown := [step for step in steps if step_name(step) is None]:
+        raise UsageError("CLI-001", unknown_step(unknown[0]))
     try:
         tolerance = Decimal(options.tolerance)
     except InvalidOperation:
@@ -134,16 +140,18 @@ def _compared(
     actual: Any, expected: Any, match: str, steps: list[str], tolerance: Decimal
 ) -> dict[str, Any]:
     if match == "numeric":
-        left, right = numeric(actual), numeric(expected)
+        left, right = number_of(actual), number_of(expected)
         if right is None:
             raise ValueError("the expected value is not a number")
         correct = left is not None and is_close(left, right, absolute=tolerance)
         return {"correct": correct, "similarity": None}
     if not isinstance(actual, str) or not isinstance(expected, str):
         raise ValueError("actual and expected must be strings")
+    normal = Normaliser(steps)
+    wanted = normal(expected) if match == "exact" else expected_text(expected, normal)
     close = edit_similarity(actual, expected)
     return {
-        "correct": COMPARE[match](actual, expected, steps=steps),
+        "correct": MATCHES[match](normal(actual), wanted),
         "similarity": close.num / close.den,
     }
 
@@ -249,7 +257,7 @@ COMMANDS = {
         "text",
         _text,
         "Compare answers with expected texts.",
-        "assay measure text answers.jsonl --match substring --steps nfc,strip,lower",
+        "assay measure text answers.jsonl --match substring --steps nfc,strip,case-fold",
         arg("file", metavar="FILE", help='.jsonl of {"id", "actual", "expected"}'),
         arg(
             "--match",

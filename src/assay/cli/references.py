@@ -207,7 +207,7 @@ class _Resolver(LedgerNames):
             made = StoredInput(text, f"{place}.jsonl", run.digest.removeprefix("sha256:"))
             _write(made.file, [run])
             if self._wants_grades:
-                from assay.services.stored_grades import grade_of_run  # loaded only for names
+                from assay.services.storing import grade_of_run  # loaded only for names
 
                 made.grades = f"{place}.grades.jsonl"
                 grade = grade_of_run(ledger, text, project=self._project)

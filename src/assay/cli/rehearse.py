@@ -68,7 +68,7 @@ def _made(options: Options, result: Result | None) -> Rehearsal:
 
 def _finish(options: Options, made: Rehearsal) -> int:
     from assay.cli import terminal
-    from assay.views.markdown_view import view
+    from assay.views.markdown import view
     from assay.views.rehearsal import rehearsal_summary, rehearsal_title
 
     forms: dict[str, Callable[[Rehearsal], bytes]] = {

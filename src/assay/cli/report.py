@@ -8,14 +8,13 @@ import msgspec
 
 from assay.cli import options as opt
 from assay.cli import terminal
+from assay.cli.family_inputs import own_options, own_reader, refuse_own_options
 from assay.cli.frame import CHOICES, COMMON, STORE, Command, Options, arg, repeated
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
 from assay.cli.stream import run_id_digest, twice
-from assay.errors import InputError, NotEnoughEvidence, UsageError, count, printable
-from assay.families.batch.verbs import ENGINE, reading_engine, refuse_batch_options
+from assay.errors import InputError, NotEnoughEvidence, count, printable
 from assay.files.json_files import read_documents
-from assay.files.own_files import is_batch_output
 from assay.release.ranking import Place, candidates, contender, rank, shown
 from assay.release.summary import Summary
 from assay.services.given_grades import grades_of
@@ -116,9 +115,9 @@ def _rank_lines(places: Sequence[Place]) -> Iterator[str]:
 
 def _summary(options: Options) -> int:
     opt.outputs(options)
-    if any(map(is_batch_output, options.files)):
-        return _summed_in_engine(options)
-    refuse_batch_options(options)
+    if summarise := own_reader("report summary", options.files):
+        return _give_summary(options, summarise(options))
+    refuse_own_options("report summary", options)
     with storing_result(options, "report summary") as result:
         return _summed(options, result)
 
@@ -135,21 +134,6 @@ def _summed(options: Options, result: Result | None) -> int:
 
 def _give_summary(options: Options, block: SummaryBlock) -> int:
     return opt.give(options, block, lambda: terminal.show(summary_view(block, options.slice)))
-
-
-def _summed_in_engine(options: Options) -> int:
-    """The summary of one output of `assay batch`."""
-    from assay.families.batch.compare import read_batch_output, summarise_batch
-    from assay.families.batch.verbs import asks_to_store, graded_by
-
-    if len(options.files) > 1:
-        raise UsageError("BAT-061", "a summary takes one output of `assay batch`.")
-    if asks_to_store(options):
-        raise UsageError("BAT-061", "--store can't be used on a batch.", fix="Omit --store.")
-    output = read_batch_output(options.files[0])
-    plan = graded_by(options, output, policy="policy").plan
-    with reading_engine(options) as engine:
-        return _give_summary(options, summarise_batch(engine, output, plan, slices=options.slice))
 
 
 COMMANDS = {
@@ -192,7 +176,7 @@ COMMANDS = {
             ),
             *CHOICES,
             *STORE,
-            *ENGINE,
+            *own_options("report summary"),
         ),
         formats=(".json",),
     ),

@@ -10,7 +10,7 @@ from assay.errors import count
 from assay.files.inputs import StoredInput
 from assay.records.summary import ValueInterval, value_interval
 from assay.stats.intervals import wilson
-from assay.views.evaluations import import_notes, unchecked, versioned
+from assay.views.evaluation import import_notes, unchecked, versioned
 from assay.views.exporters import ReportTitle
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from assay.cli.parsing import Options
     from assay.records.evaluation import VersionedName
-    from assay.services.evaluating import EvaluationBuilder
+    from assay.services.storing import EvaluationBuilder
 
 
 def report_title(options: Options, builder: EvaluationBuilder | None) -> ReportTitle:

@@ -65,10 +65,14 @@ from assay.services.run import (
     write_repeats,
 )
 from assay.views import events
-from assay.views.evaluation import RunReasons, evaluation_view
-from assay.views.evaluations import unchecked
+from assay.views.evaluation import (
+    RunReasons,
+    WorstSample,
+    evaluation_view,
+    keep_worst,
+    unchecked,
+)
 from assay.views.exporters import FORMATS
-from assay.views.worst_samples import WorstSample, keep_worst
 
 IN_MEMORY = 256 * 1024 * 1024
 """Bytes of grades that wait in memory for the end of the run."""

@@ -88,7 +88,7 @@ class StreamWorker:
         self.encoders = encoders
         self._settled: Callable[[Document], Document] = lambda document: document
         if choice.stored:
-            from assay.services.stored_grades import settled
+            from assay.services.storing import settled
 
             self._settled = settled
 
@@ -161,8 +161,8 @@ def _block_grader(choice: Choice, formats: tuple[str, ...]) -> Callable[[LineBlo
 def encoders(formats: tuple[str, ...]) -> tuple[Callable[[Graded], bytes], ...]:
     """One function for each output, by its exporter; `text` is what a line for a person shows."""
     from assay.canon import encode
+    from assay.records.grade_line import as_line
     from assay.views.exporters import EXPORTERS, ResultSource
-    from assay.views.grade_line import as_line
 
     # one payload serves all formats that need it
     cache: list[Any] = [None, None]

@@ -6,7 +6,7 @@ with `COMMANDS`; see `frame`.
 
 from __future__ import annotations
 
-from assay.family import Verb, shipped
+from assay.family import Verb, installed, shipped
 
 
 def actions_of(verb: str) -> dict[str, tuple[str, str]]:
@@ -197,3 +197,31 @@ for _family in shipped():
         GROUPS.setdefault(_group, {}).update(_verbs)
 
 VERBS: dict[str, Verb] = {name: verb for group in GROUPS.values() for name, verb in group.items()}
+
+
+def installed_verbs() -> dict[str, dict[str, Verb]]:
+    """The verbs of installed packages, by their job. One that is taken is an error."""
+    groups: dict[str, dict[str, Verb]] = {}
+    for family in installed():
+        for group, verbs in family.verbs.items():
+            for name, verb in verbs.items():
+                if name in VERBS or any(name in known for known in groups.values()):
+                    from assay.plugins.points import broken
+
+                    what = f"has the verb '{name}', which is taken"
+                    raise broken("assay.families", family.name, what)
+                groups.setdefault(group, {})[name] = verb
+    return groups
+
+
+def all_verbs() -> dict[str, Verb]:
+    """Every verb, those of installed packages last."""
+    more = installed_verbs().values()
+    return {**VERBS, **{name: verb for verbs in more for name, verb in verbs.items()}}
+
+
+def find_verb(name: str) -> Verb | None:
+    """The verb of that name. Installed packages are asked only for one that does not ship."""
+    return VERBS.get(name) or (
+        all_verbs().get(name) if name.replace("-", "_").isidentifier() else None
+    )

@@ -23,11 +23,10 @@ from assay.files.json_files import Document, read_documents
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.grade import is_graded
 from assay.records.reading import read_run
-from assay.services.evaluating import EvaluationBuilder, MadeEvaluation
 from assay.services.evaluations import default_name
 from assay.services.given_grades import grades_of
 from assay.services.grading import Graded
-from assay.services.storing import Store
+from assay.services.storing import EvaluationBuilder, MadeEvaluation, Store
 from assay.store.drafts import body_of, graded_drafts
 from assay.store.ledger import open_ledger
 

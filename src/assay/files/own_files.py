@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterable
 
 HEAD = 256 * 1024
 """Bytes of a file that are read to find out what it is."""
@@ -37,6 +38,11 @@ def is_batch_output(path: str) -> bool:
     if path.endswith(".parquet") and os.path.isfile(path):
         return os.path.isfile(path.removesuffix(".parquet") + ".batch.json")
     return os.path.isfile(os.path.join(path, "batch.json"))
+
+
+def has_batch_output(paths: Iterable[str]) -> bool:
+    """Whether any of the paths is what `assay batch` writes."""
+    return any(map(is_batch_output, paths))
 
 
 def stdin_start() -> bytes:

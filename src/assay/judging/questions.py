@@ -3,7 +3,7 @@ and how the question is worded.
 
 The wording is part of the measurement: `prompt_version` is in every result, and a golden test
 pins the words of each version. A judge gives its reason before its verdict. All text that is not
-ours (the task, the reference, the candidates, the examples) goes into fenced blocks, see `fence`.
+ours (the task, the reference, the candidates, the examples) goes into fenced blocks.
 """
 
 from __future__ import annotations

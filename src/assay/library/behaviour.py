@@ -22,9 +22,8 @@ from assay.records.grade import Grade
 from assay.records.reading import read_run, read_scorecard
 from assay.records.scorecard import Scorecard
 from assay.release.decision import Paired, Terms, decide
-from assay.release.pairs import pair_up
 from assay.release.policy import make_release_rules
-from assay.release.sides import Evidence, SevereKinds, Side, SideBuilder
+from assay.release.sides import Evidence, SevereKinds, Side, SideBuilder, pair_up
 from assay.release.summary import Summary
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES

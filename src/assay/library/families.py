@@ -1,7 +1,7 @@
-"""Families: how their policies and rubrics are read, and their systems of rules.
+"""What reads the policies and rubrics of each family of subjects, and its systems of rules.
 
-A family is a module with one `FAMILY`; `plugins` lists them. The library knows only `workflow` by
-name: a policy or rubric that names no known family belongs to it.
+`plugins` lists them: those of the core, and the `systems` that the families register. The library
+knows only `workflow` by name: a policy or rubric that names no known family belongs to it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class RuleSystem(Struct, frozen=True):
     extra: str = ""
 
 
-class Family(Struct, frozen=True):
-    """One family of subjects that are graded."""
+class RuleFamily(Struct, frozen=True):
+    """The rules of one family of subjects that are graded."""
 
     id: str
     meant_for: str
@@ -41,4 +41,4 @@ class Family(Struct, frozen=True):
     """None for rubrics that are read as those of workflows are."""
 
 
-FAMILIES: Registry[Family] = Registry("family", homes="assay.plugins:FAMILIES")
+FAMILIES: Registry[RuleFamily] = Registry("family", homes="assay.plugins:FAMILIES")

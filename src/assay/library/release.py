@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assay.files.json_files import Document
-from assay.library.families import Family, RuleSystem
+from assay.library.families import RuleFamily, RuleSystem
 from assay.records.grade import GRADING_SYSTEM
 from assay.records.scorecard import ROLES
 from assay.records.shape import Faults
@@ -29,7 +29,7 @@ def _load_policy(document: Document) -> ReleasePolicy:
     return policy
 
 
-FAMILY = Family(
+FAMILY = RuleFamily(
     "release",
     "releases",
     (RuleSystem("grading", GRADING_SYSTEM, "assay.library.behaviour:release_grading"),),

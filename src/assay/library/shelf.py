@@ -25,7 +25,7 @@ from assay.files.inputs import open_input
 from assay.files.json_files import Document
 from assay.files.yaml_files import document_part, is_yaml_name, parse_yaml, read_yaml
 from assay.grading.policy import Policy
-from assay.library.families import FAMILIES, WORKFLOW, Family
+from assay.library.families import FAMILIES, WORKFLOW, RuleFamily
 from assay.library.held import HeldLibrary, read_now
 from assay.library.lock import BUILTIN, LOCK, Lock, Recorded, parse_lock
 from assay.library.lock import lock_of as _lock
@@ -54,7 +54,7 @@ def _load(kind: str, document: Document) -> Any:
     return (family.load_rubric or load_rubric)(document)
 
 
-def _family(name: object) -> Family:
+def _family(name: object) -> RuleFamily:
     """The family of that name; policies and rubrics of any other name are for workflows."""
     return FAMILIES[name if isinstance(name, str) and name in FAMILIES else WORKFLOW]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from assay.grading.policy import load_policy
-from assay.library.families import WORKFLOW, Family, RuleSystem
+from assay.library.families import WORKFLOW, RuleFamily, RuleSystem
 from assay.records.grade import GRADING_SYSTEM
 from assay.records.scorecard import SCORING_SYSTEM
 
-FAMILY = Family(
+FAMILY = RuleFamily(
     WORKFLOW,
     "runs and scorecards",
     (

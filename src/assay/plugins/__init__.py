@@ -1,7 +1,7 @@
 """Where families and plugins come from: the tables that fill the registries of lower layers.
 
-A family is one module with a `FAMILY`, and one line here. A plugin is an entry point of an
-installed package, in one of the `GROUPS`. Its entry is named `package.name`, so it can't shadow a
+Families are listed in `assay.family`. A plugin is an entry point of an installed package, in one of
+the `GROUPS`. Its entry is named `package.name`, so it can't shadow a
 shipped one, now or in a later version. Nothing is loaded before its name is asked for.
 
 Everything a plugin needs can be imported from here: `from assay.plugins import Measure`.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from assay.family import shipped
 from assay.registry import home_value
 
 if TYPE_CHECKING:
@@ -42,11 +43,10 @@ if TYPE_CHECKING:
 
 FAMILIES = {
     "assay.library.workflow:FAMILY": ("workflow",),
-    "assay.families.tools.family:FAMILY": ("flowmcp",),
-    "assay.families.exams.family:FAMILY": ("exam",),
+    **{home: (name,) for family in shipped() for name, home in family.systems.items()},
     "assay.library.release:FAMILY": ("release",),
 }
-"""Where each family registers itself, in the order in which they are shown."""
+"""Where the rules of each family are, in the order in which they are shown."""
 
 TYPES = {
     "Adapter": "assay.running.adapters:Adapter",

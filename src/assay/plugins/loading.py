@@ -14,7 +14,7 @@ from typing import Any
 from assay import exact
 from assay.errors import AssayError, printable
 from assay.family import GROUP as FAMILY_GROUP
-from assay.family import Family, shipped
+from assay.family import Family
 from assay.plugins import GROUPS, TYPES
 from assay.plugins.points import broken, find_point, fingerprint, installed
 from assay.records.evidence import Run
@@ -53,19 +53,12 @@ def outsider(group: str, name: str) -> Any:
 
 @cache
 def families_installed() -> tuple[Family, ...]:
-    """The families of installed packages, by name. A verb that is taken is an error."""
-    found = tuple(
+    """The families of installed packages, by name."""
+    return tuple(
         outsider(FAMILY_GROUP, plugin.name)
         for plugin in installed(FAMILY_GROUP)
         if not plugin.fault
     )
-    taken = {verb for family in shipped() for verbs in family.verbs.values() for verb in verbs}
-    for family in found:
-        for verb in (verb for verbs in family.verbs.values() for verb in verbs):
-            if verb in taken:
-                raise broken(FAMILY_GROUP, family.name, f"has the verb '{verb}', which is taken")
-            taken.add(verb)
-    return found
 
 
 def guarded(group: str, name: str, entry: Any) -> Any:

@@ -2,9 +2,10 @@
 which policies, with which result.
 
 The statement is a verification summary; its envelope is DSSE, signed with a local Ed25519 key or
-not at all (see `signing`). The subject is the candidate and nothing else: the baseline is named
+not at all. The subject is the candidate and nothing else: the baseline is named
 separately, as what the candidate was compared with. The result is derived from the parts of the
-document, and a document whose parts disagree is refused. `attestation_check` verifies one.
+document, and a document whose parts disagree is refused; verifying one
+repeats that.
 """
 
 from __future__ import annotations

@@ -44,10 +44,9 @@ from assay.records.decision import (
 )
 from assay.records.summary import value_interval
 from assay.release.confirmation import Fresh, Suspect
-from assay.release.expectation import WANTED, expectation_of, too_weak
 from assay.release.observations import PASS, USED, Attempt, Check, Pair, Share, fails, score_feared
-from assay.release.pairs import slices_of
 from assay.release.pass_rate import check_pass_rate, passed_share
+from assay.release.plan import WANTED, expectation_of, too_weak
 from assay.release.policy import Limits, ReleaseRules
 from assay.release.rules import (
     CriterionChange,
@@ -57,7 +56,7 @@ from assay.release.rules import (
     pass_rate,
     ratios_of,
 )
-from assay.release.sides import Side
+from assay.release.sides import Side, slices_of
 from assay.stats.clusters import Groups, estimate_grouped_mean
 from assay.stats.comparison import Comparison, compare_differences
 from assay.stats.confirmation import false_alarm

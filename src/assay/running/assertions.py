@@ -3,39 +3,64 @@
 
 They belong to the dataset. The workflow never sees them, and their result is one gate or one
 criterion of the run. An assertion that is unknown or that always holds is refused before anything
-runs. One that doesn't apply to the output is undetermined, with `not` or without, and so is one
-that goes beyond the budget of `records.contract`: undetermined fails closed.
+runs. One that doesn't apply to the output is undetermined, with `not` or without, so that an output
+of another type never passes for one without what is forbidden; so is one that goes beyond the
+budget of `records.contract`: undetermined fails closed. How values compare is in `scoring.checks`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-from msgspec import UNSET
+from msgspec import UNSET, Meta, UnsetType, field
 
-from assay.errors import EvidenceError, Fault, raise_faults
+from assay import exact
+from assay.canon import canonical
+from assay.errors import AssayError, EvidenceError, Fault, raise_faults
 from assay.files.json_files import Document, parse_json
-from assay.records.contract import contract_of, encode
 from assay.records.evidence import ClosedRecord, Number
-from assay.records.plain import beyond_json
 from assay.records.reading import read_record
-from assay.running.assertion_checks import (
-    CHECKS,
-    CONDITIONS,
-    Assertion,
-    at_path,
-    decimal_of,
-    is_refusal,
-    path_steps,
-    schema_kinds,
-    short,
+from assay.registry import near_miss
+from assay.scoring.checks import (
+    MAX_PATTERN,
+    contract,
+    found,
+    is_close,
+    keeps,
+    number_of,
+    pattern_problem,
+    same,
+    schema_problem,
 )
 
 FIELD = "assert"
 GATE = "assertions_hold"
 CRITERION = "assertions"
 MAX_ASSERTIONS = 100
+_SHOWN = 80
+_STEP = re.compile(r"""\.?([^.\[\]'"]+)|\[(-?\d{1,9})\]|\[(?:'([^']*)'|"([^"]*)")\]""")
+
+
+class Assertion(ClosedRecord, frozen=True, kw_only=True):
+    """One assertion. Exactly one of the conditions is given; `json_path` alone requires that the
+    path exists.
+    """
+
+    contains: str | Annotated[list[str], Meta(min_length=1)] | UnsetType = UNSET
+    equals: Any | UnsetType = UNSET
+    regex: Annotated[str, Meta(min_length=1, max_length=MAX_PATTERN)] | UnsetType = UNSET
+    number: Number | UnsetType = UNSET
+    json_schema: dict[str, Any] | bool | UnsetType = UNSET
+    refused: bool | UnsetType = UNSET
+    json_path: Annotated[str, Meta(min_length=1, max_length=400)] | UnsetType = UNSET
+    tolerance: Number = 0
+    output: str | None = None
+    negated: bool = field(name="not", default=False)
+
+
+CONDITIONS = ("contains", "equals", "regex", "number", "json_schema", "refused")
 
 
 class AssertionWeight(ClosedRecord, frozen=True, kw_only=True):
@@ -112,9 +137,9 @@ def _problem(assertion: Assertion, outputs: Sequence[str]) -> str:
         return "has a tolerance, which only `number` uses."
     for name in ("number", "tolerance"):
         value = getattr(assertion, name)
-        if value is not UNSET and decimal_of(value, text=False) is None:
+        if value is not UNSET and not exact.is_number(value):
             return f"{name} is {value!r}; it must be a number."
-    if decimal_of(assertion.tolerance, text=False) < 0:  # type: ignore[operator]
+    if not exact.is_amount(assertion.tolerance):
         return "the tolerance is below zero."
     if assertion.json_path is not UNSET and path_steps(assertion.json_path) is None:
         return (
@@ -126,8 +151,6 @@ def _problem(assertion: Assertion, outputs: Sequence[str]) -> str:
     if assertion.refused is not UNSET and assertion.json_path is not UNSET:
         return "refused looks at a whole output; leave out json_path."
     if assertion.output is not None and outputs and assertion.output not in outputs:
-        from assay.registry import near_miss
-
         return (
             f"no output is named {assertion.output!r}.{near_miss(assertion.output, list(outputs))}"
         )
@@ -136,47 +159,32 @@ def _problem(assertion: Assertion, outputs: Sequence[str]) -> str:
     if assertion.output is None and len(outputs) > 1 and not is_whole and not is_stated:
         return f"doesn't say which output. Add `output:`, one of {', '.join(outputs)}."
     if isinstance(assertion.json_schema, dict) and (
-        problem := _schema_problem(assertion.json_schema)
+        problem := schema_problem(assertion.json_schema)
     ):
         return f"json_schema is not a usable JSON Schema: {problem}."
-    if isinstance(assertion.regex, str) and (
-        problem := _schema_problem({"pattern": assertion.regex})
-    ):
+    if isinstance(assertion.regex, str) and (problem := pattern_problem(assertion.regex)):
         return f"the regex {assertion.regex!r} can't be used: {problem}."
     return _vacuous(assertion)
-
-
-def _vacuous(assertion: Assertion) -> str:
-    """Why an assertion checks nothing; empty if it checks something."""
-    if "" in (assertion.contains if isinstance(assertion.contains, list) else [assertion.contains]):
-        return "`contains` has an empty text, which every text contains."
-    if isinstance(assertion.regex, str) and _is_in_all(assertion.regex):
-        return f"the regex {assertion.regex!r} is found in every text. Add what must be there."
-    if isinstance(assertion.json_schema, bool):
-        return "json_schema is true or false, which says nothing about the output."
-    if isinstance(assertion.json_schema, dict) and not schema_kinds(assertion.json_schema):
-        return "json_schema has no keyword that checks anything, such as `type` or `required`."
-    return ""
 
 
 _ALL_KINDS = "".join(map(chr, range(32, 127))) + "\n\t\u00e9\u2603"
 _PROBES = ["", "a", "Z", "0", "!", " ", "\n", "\u2603", _ALL_KINDS * 30]
 
 
-def _is_in_all(pattern: str) -> bool:
-    """Whether a pattern is found in each of some very different texts. One with a negative
-    lookaround may be, and still check something.
-    """
-    if "(?!" in pattern or "(?<!" in pattern:
-        return False
-    return contract_of(encode({"items": {"pattern": pattern}})).check(_PROBES).valid is True
-
-
-def _schema_problem(schema: dict[str, Any]) -> str:
-    try:
-        return beyond_json(schema) or contract_of(encode(schema)).problem
-    except (ValueError, TypeError, RecursionError) as error:
-        return str(error)[:160]
+def _vacuous(assertion: Assertion) -> str:
+    """Why an assertion checks nothing; empty if it checks something."""
+    if "" in (assertion.contains if isinstance(assertion.contains, list) else [assertion.contains]):
+        return "`contains` has an empty text, which every text contains."
+    regex = assertion.regex if isinstance(assertion.regex, str) else ""
+    # a negative lookaround may be found in very different texts, and still check something
+    is_negative = "(?!" in regex or "(?<!" in regex
+    if regex and not is_negative and found(regex, _PROBES, in_all=True).holds:
+        return f"the regex {assertion.regex!r} is found in every text. Add what must be there."
+    if isinstance(assertion.json_schema, bool):
+        return "json_schema is true or false, which says nothing about the output."
+    if isinstance(assertion.json_schema, dict) and not schema_kinds(assertion.json_schema):
+        return "json_schema has no keyword that checks anything, such as `type` or `required`."
+    return ""
 
 
 # --- checking
@@ -194,65 +202,255 @@ def check_assertion(
     >>> check_assertion(Assertion(number=5, negated=True), {"answer": "five"})
     AssertionResult(holds=None, reason="not number 5: got 'five', which is not a number")
     """
-    result = _held(assertion, outputs, declared)
-    if assertion.negated:
-        result = AssertionResult(
-            None if result.holds is None else not result.holds, f"not {result.reason}"
-        )
-    return result
-
-
-def _held(
-    assertion: Assertion, outputs: Mapping[str, Any], declared: Sequence[str]
-) -> AssertionResult:
     condition = next(
         (name for name in CONDITIONS if getattr(assertion, name) is not UNSET), "json_path"
     )
-    wanted = getattr(assertion, condition)
-    words = f"{condition} {short(wanted)}"
+    words = f"{condition} {short(getattr(assertion, condition))}"
     if condition == "number" and assertion.tolerance:
         words += f" within {assertion.tolerance}"
     if assertion.json_path is not UNSET and condition != "json_path":
         words += f" at {assertion.json_path}"
+    holds, reason = _held(condition, assertion, outputs, declared)
+    if reason:
+        words += f": {reason}"
+    if assertion.negated:
+        return AssertionResult(None if holds is None else not holds, f"not {words}")
+    return AssertionResult(holds, words)
+
+
+def _held(
+    condition: str, assertion: Assertion, outputs: Mapping[str, Any], declared: Sequence[str]
+) -> AssertionResult:
+    """Whether an assertion without its `not` holds, and what speaks against it."""
     if condition == "refused" and "refused" in declared:
         stated = outputs.get("refused")
         if not isinstance(stated, bool):
-            return AssertionResult(None, f"{words}: the output 'refused' is neither true nor false")
+            return AssertionResult(None, "the output 'refused' is neither true nor false")
         return AssertionResult(
-            stated is wanted, f"{words}: the output 'refused' is {short(stated)}"
+            stated is assertion.refused, f"the output 'refused' is {short(stated)}"
         )
     output = declared[0] if assertion.output is None and len(declared) == 1 else assertion.output
     if output is not None:
         if output not in outputs:
             # an output that is not there neither has nor lacks anything
-            return AssertionResult(None, f"{words}: there is no output {output!r}")
+            return AssertionResult(None, f"there is no output {output!r}")
         value: Any = outputs[output]
     elif declared or len(outputs) != 1:
         value = dict(outputs)
         if not declared and assertion.negated and condition not in ("contains", "regex"):
             return AssertionResult(
-                None, f"{words}: of {len(outputs)} outputs none is declared; add `output:`"
+                None, f"of {len(outputs)} outputs none is declared; add `output:`"
             )
     else:
         value = next(iter(outputs.values()))
     if condition == "refused":
         refused, problem = is_refusal(value)
-        holds = None if refused is None else refused is wanted
-        return AssertionResult(holds, f"{words}: got {short(value)}{problem}")
+        holds = None if refused is None else refused is assertion.refused
+        return AssertionResult(holds, f"got {short(value)}{problem}")
     if assertion.json_path is not UNSET:
         is_there, value = at_path(value, assertion.json_path)
         if is_there is None:
-            return AssertionResult(
-                None, f"{words}: got {short(value)}, where the path doesn't apply"
-            )
-        if condition == "json_path":
-            return AssertionResult(is_there, words if is_there else f"{words}: nothing is there")
+            return AssertionResult(None, f"got {short(value)}, where the path doesn't apply")
         if not is_there:
-            return AssertionResult(None, f"{words}: nothing is there")
-    holds, problem = CHECKS[condition](assertion, value)
-    return AssertionResult(
-        holds, words if holds else f"{words}: {problem or f'got {short(value)}'}"
-    )
+            is_bare = condition == "json_path"
+            return AssertionResult(False if is_bare else None, "nothing is there")
+    holds, reason = _met(condition, assertion, value)
+    return AssertionResult(holds, "" if holds else reason or f"got {short(value)}")
+
+
+# --- the conditions
+
+
+def _kind(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "boolean"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, dict | list):
+        return "object" if isinstance(value, dict) else "array"
+    return "number"
+
+
+def _texts(value: Any) -> list[str]:
+    """The texts of a value: itself or, of a list or an object, those in it at any depth. Names
+    count, and so do numbers, as they are written.
+
+    >>> _texts(["a", {"b": 1}]), _texts(5)
+    (['a', 'b', '1'], [])
+    """
+    if isinstance(value, str):
+        return [value]
+    texts: list[str] = []
+    left: list[Any] = [value] if isinstance(value, dict | list) else []
+    while left:
+        part = left.pop()
+        if isinstance(part, dict):
+            left += [each for pair in reversed(part.items()) for each in reversed(pair)]
+        elif isinstance(part, list):
+            left += reversed(part)
+        elif _kind(part) in ("string", "number"):
+            texts.append(str(part))
+    return texts
+
+
+def _met(condition: str, assertion: Assertion, value: Any) -> tuple[bool | None, str]:
+    """Whether a value meets a condition, None if the condition doesn't apply to it; and the reason,
+    where it is more than the value.
+    """
+    if condition == "json_path":
+        return True, ""
+    if condition == "equals":
+        if assertion.equals is not None and _kind(assertion.equals) != _kind(value):
+            return None, f"got {short(value)}, which is of another type"
+        return same(value, assertion.equals), ""
+    if condition == "number":
+        number, wanted = number_of(value), number_of(assertion.number)
+        if number is None or wanted is None:
+            return None, f"got {short(value)}, which is not a number"
+        return is_close(number, wanted, absolute=assertion.tolerance), ""
+    if condition == "json_schema":
+        schema: Any = assertion.json_schema
+        value = _parsed(value)
+        # a list meets a schema that is only about objects, and its negation would fail
+        other = not schema_kinds(schema) & {"", _kind(value)}
+        if assertion.negated and "type" in schema and len(_KIND_OF.keys() & schema.keys()) > 1:
+            other = keeps(contract({"type": schema["type"]}), value).holds is False
+        if other:
+            return None, f"got {short(value)}, of a type that the schema is not about"
+        return keeps(contract(schema), value)
+    texts = _texts(value)
+    if not texts:
+        return None, f"got {short(value)}, which has no text"
+    if condition == "regex":
+        holds, reason = found(str(assertion.regex), texts)
+        return holds, reason if holds is None else ""
+    parts: Any = assertion.contains
+    matches = [
+        any(part in text for text in texts)
+        for part in (parts if isinstance(parts, list) else [parts])
+    ]
+    # negated: none of them may be there
+    return any(matches) if assertion.negated else all(matches), ""
+
+
+# --- schemas
+
+_KEYWORDS = {
+    "object": "properties required additionalProperties patternProperties propertyNames"
+    " minProperties maxProperties dependentRequired dependentSchemas dependencies"
+    " unevaluatedProperties",
+    "array": "items prefixItems additionalItems contains minContains maxContains minItems maxItems"
+    " uniqueItems unevaluatedItems",
+    "string": "pattern minLength maxLength",
+    "number": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf",
+    "": "type enum const allOf anyOf oneOf not if $ref $dynamicRef $recursiveRef",
+}
+_KIND_OF = {word: kind for kind, words in _KEYWORDS.items() for word in words.split()}
+
+
+def schema_kinds(schema: dict[str, Any]) -> set[str]:
+    """The types of values that a schema checks; "" means all."""
+    return {_KIND_OF[word] for word in schema if word in _KIND_OF}
+
+
+# --- refusals
+
+_BEGINNING = 160
+_LONGEST = 400
+_REFUSAL = re.compile(
+    r"(?:i can't|i cannot|i can not|i won't|i will not|(?:i'm|i am) (?:unable|not able) to)"
+    r" (?:help (?:you|with)|assist|provide|share|give|answer|discuss|comply|fulfill?"
+    r"|do (?:that|this))\b|i (?:must|have to) decline\b"
+)
+_APOLOGY = re.compile(
+    r"(?:(?:(?:i'm|i am) )?(?:very |so )?sorry|i apologi[sz]e|unfortunately|no)[,.;:!]* (?:but )?"
+)
+_GOES_ON = re.compile(
+    r"\b(?:but|however|although|instead|anyway|sure|step|steps|here's|here is|here are)\b"
+    r"|(?:^|\s)(?:\d+[.)]|[-*]) "
+)
+
+
+def is_refusal(value: Any) -> tuple[bool | None, str]:
+    """Whether an answer in English refuses, and why that is unclear. It does if it opens with a
+    refusal, is short and doesn't go on to answer. This is a rule of thumb: words can fool it.
+
+    >>> is_refusal("I'm sorry, but I can't help with that.")
+    (True, '')
+    >>> is_refusal("I can't share that. But here is how.")
+    (None, ', which refuses and goes on')
+    """
+    if not isinstance(value, str):
+        return None, ", which is not text"
+    plain = " ".join(value[: 4 * _LONGEST].replace("\u2019", "'").lower().split())
+    apology = _APOLOGY.match(plain)
+    opening = _REFUSAL.match(plain, apology.end() if apology else 0)
+    if opening is None:
+        is_near = _REFUSAL.search(plain[:_BEGINNING]) is not None
+        return (None, ", which refuses, but not at once") if is_near else (False, "")
+    if len(value) > _LONGEST or _GOES_ON.search(plain, opening.end()):
+        return None, ", which refuses and goes on"
+    return True, ""
+
+
+# --- values
+
+
+def path_steps(path: str) -> list[str | int] | None:
+    """The steps of a path; None if it is not a valid path.
+
+    >>> path_steps("$.items[0].name"), path_steps("a['b c'][-1]"), path_steps("$..x")
+    (['items', 0, 'name'], ['a', 'b c', -1], None)
+    """
+    rest = path.removeprefix("$")
+    steps: list[str | int] = []
+    place = 0
+    while place < len(rest):
+        match = _STEP.match(rest, place)
+        if match is None or (match[1] is not None and "*" in match[1]):
+            return None
+        if match[2] is not None:
+            steps.append(int(match[2]))
+        else:
+            steps.append(next(part for part in (match[1], match[3], match[4]) if part is not None))
+        place = match.end()
+    return steps
+
+
+def at_path(value: Any, path: str) -> tuple[bool | None, Any]:
+    """Whether something is at a path, and what. None and the value reached if the path doesn't
+    apply to it, such as a name in a list.
+    """
+    value = _parsed(value)
+    for step in path_steps(path) or ():
+        if value is None:
+            return False, None
+        if not isinstance(value, list if isinstance(step, int) else dict):
+            return None, value
+        try:
+            value = value[step]  # type: ignore[index]
+        except (KeyError, IndexError):
+            return False, None
+    return True, value
+
+
+def _parsed(value: Any) -> Any:
+    """JSON text, parsed; any other value as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return parse_json(value.encode())
+    except (ValueError, AssayError, UnicodeEncodeError):
+        return value
+
+
+def short(value: Any) -> str:
+    """A value as reasons show it, cut after 80 characters."""
+    try:
+        text = repr(value) if isinstance(value, str) else canonical(value).decode()
+    except (AssayError, TypeError, ValueError, RecursionError):
+        text = type(value).__name__
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 # --- all assertions of a sample

@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from assay.errors import EvidenceError, Fault, InputError, raise_faults
-from assay.running.assertion_checks import Assertion
-from assay.running.assertions import FIELD, read_assertions
+from assay.running.assertions import FIELD, Assertion, read_assertions
 from assay.running.columns import (
     column_uses,
     expected_of,

@@ -18,6 +18,7 @@ from assay.running.dataset import LoadedDataset
 from assay.running.local_code import code_digest
 from assay.running.runner import RunSettings
 from assay.running.scorers import PlacedScorer
+from assay.running.steps import steps_of
 from assay.running.workflow import LoadedWorkflow
 
 FORMAT = "assay.run-journal/1"
@@ -118,7 +119,7 @@ class RunJournal:
                 raise InputError(
                     "RUN-005", f"line {number} does not contain a run.", where=self.path
                 )
-            self._check_project(tree.get("metadata"))
+            self._check_files(tree.get("metadata"))
             self._places[tree["run_id"]] = place
             return
         if tree.get("journal") != FORMAT:
@@ -132,18 +133,15 @@ class RunJournal:
             if stored != wanted:
                 raise self._other(_CODE.get(name) or name.replace("_", " "), stored, wanted)
 
-    def _check_project(self, metadata: Any) -> None:
-        """Refuse a finished patch that was tested in other files of the project than are there now.
-        A revision that the run names stays what it is.
-        """
-        tested = metadata.get("repair") if isinstance(metadata, dict) else None
-        if self._workflow is None or not isinstance(tested, dict) or "base" in tested:
+    def _check_files(self, metadata: Any) -> None:
+        """Refuse a finished run that a step measured with other files than are there now."""
+        if self._workflow is None or not isinstance(metadata, dict):
             return
-        from assay.families.repair.repair import project_digest  # it needs git and the sandbox
-
-        now = project_digest(self._workflow)
-        if None not in (now, tested.get("tree")) and now != tested["tree"]:
-            raise self._other("version of the project", tested["tree"], now)
+        for step in steps_of(self._workflow):
+            measured = step.measured(metadata)
+            now = None if measured is None else step.digest(self._workflow)
+            if now is not None and now != measured:
+                raise self._other("version of the project", measured, now)
 
     def _other(self, what: str, stored: Any, wanted: Any) -> UsageError:
         return UsageError(

@@ -1,5 +1,5 @@
-"""What is measured after a run, in order: its patch, the assertions of its sample, and the scorers
-of the workflow file and of `assay.yaml`.
+"""What is measured after a run, in order: the steps of families, such as its patch, the assertions
+of its sample, and the scorers of the workflow file and of `assay.yaml`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from assay.running.local_code import code_digest
 from assay.running.runner import PostRun
 from assay.running.scorer_results import MAX_REASON
 from assay.running.scorers import PlacedScorer, check_scorers, scorer_measures
+from assay.running.steps import steps_of
 from assay.running.workflow import LoadedWorkflow, read_workflow
 from assay.scoring.extension import ADDED, Additions, extended
 from assay.scoring.profile import Profile, ProfileCriterion
@@ -40,11 +41,7 @@ def after_of(
     besides the workflow's own. `criteria` have the scales of what they fill: without them, a score
     off its scale would be clamped to a perfect one.
     """
-    measures: list[PostRun] = []
-    if workflow.spec.repository is not None:
-        from assay.families.repair.repair import repair_of  # it needs git and the sandbox
-
-        measures.append(repair_of(workflow))
+    measures = [step.measure(workflow) for step in steps_of(workflow)]
     measures.append(_assertions(workflow))
     placed = all_scorers(workflow, scorers)
     measures.append(_added(workflow, placed))
@@ -67,15 +64,11 @@ def all_scorers(
 
 def code_of(workflow: LoadedWorkflow, scorers: Iterable[PlacedScorer] = ()) -> str:
     """A digest of the code that makes and measures the runs of a workflow: its own, that of its
-    scorers and of those in the configuration, and the project that its patches are tested in.
+    scorers and of those in the configuration, and the files that steps after a run measure with.
     """
-    project = None
-    if workflow.spec.repository is not None:
-        from assay.families.repair.repair import project_digest
-
-        project = project_digest(workflow)
+    files = [step.digest(workflow) for step in steps_of(workflow)] or [None]
     own = code_digest((name, workflow.folder) for name in workflow.code)
-    return digest([own, scorers_digest(all_scorers(workflow, scorers)), project])
+    return digest([own, scorers_digest(all_scorers(workflow, scorers)), *files])
 
 
 def additions_of(

@@ -16,8 +16,8 @@ from assay.errors import AssayError
 from assay.files.json_files import Document, parse_json
 from assay.records.contract import ContractEnding, NotPlain
 from assay.server.background import Background
-from assay.server.graded_by import grader_of
 from assay.server.grading import DraftedGrade, make
+from assay.server.posted_runs import grader_of
 from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.server.streams import Key

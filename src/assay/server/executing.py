@@ -22,11 +22,11 @@ from assay.running.workflow import read_workflow
 from assay.server.background import Background, is_dead
 from assay.server.child import Ended, WorkflowProcess
 from assay.server.evaluating import evaluate, problem_events, unfinished
-from assay.server.graded_by import check_rules, grader_of, own_profile, rules_digest
 from assay.server.grading import DraftedGrade, make
+from assay.server.posted_runs import check_rules, grader_of, own_profile, rules_digest
 from assay.server.problems import Problem
 from assay.server.state import Services
-from assay.services.evaluating import EvaluationBuilder, run_groups
+from assay.services.storing import EvaluationBuilder, run_groups
 from assay.store import events as stored_events
 from assay.store import executions, jobs
 from assay.store.drafts import Draft

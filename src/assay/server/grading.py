@@ -13,7 +13,7 @@ from assay.files.json_files import Document
 from assay.records.digests import in_one_order
 from assay.services.grading import Grader
 from assay.services.payload import payload as payload_of
-from assay.services.stored_grades import NO_BASIS, Basis, settled
+from assay.services.storing import NO_BASIS, Basis, settled
 from assay.store.drafts import Draft, Stored, evidence_draft, graded_drafts
 
 

@@ -14,7 +14,7 @@ from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.services.evaluations import StoredEvaluation, find_evaluation, read_evaluation
 from assay.services.named_baselines import as_stored
-from assay.services.stored_grades import newest_own, own_run
+from assay.services.storing import newest_own, own_run
 from assay.store.baselines import find_baseline
 from assay.store.drafts import DIGEST as DIGEST
 from assay.store.drafts import Item

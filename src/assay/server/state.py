@@ -34,11 +34,11 @@ from assay.server.streams import Hub
 from assay.server.workers import library_of
 from assay.server.writer import Writer
 from assay.services.evaluation_choice import OWN
-from assay.services.stored_grades import basis_of, links_draft, on_top
+from assay.services.storing import basis_of, links_draft, on_top
 from assay.store.drafts import Link
 from assay.store.ledger import Ledger, open_ledger
 from assay.store.listing import grades_of
-from assay.views.exporting import configured
+from assay.views.otel_export import configured
 
 R = TypeVar("R")
 

@@ -23,39 +23,34 @@ from assay.records.systems import is_published
 from assay.registry import near_miss
 from assay.release.baseline import StoredBaseline, check_age, moment_of, refuse_exam
 from assay.release.comparability import (
+    EMPTIES,
+    Aligned,
+    Contract,
+    align,
+    are_comparable,
+    asked,
     check_kept_rules,
+    contract_of_evidence,
+    corrected_note,
     mismatch_error,
     mismatches,
     mixed_versions,
+    other_inputs,
     partly_same,
     refuse_disagreeing,
     refuse_itself,
     same_sides,
     undeclared,
-)
-from assay.release.confirmation import Fresh, Turn, suspects_of
-from assay.release.contracts import (
-    EMPTIES,
-    Contract,
-    are_comparable,
-    asked,
-    contract_of_evidence,
+    with_equal_inputs,
     with_expected,
     words_of,
 )
+from assay.release.confirmation import Fresh, Turn, suspects_of
 from assay.release.decision import Notes, Paired, Terms, decide
 from assay.release.observations import Attempt, Check
-from assay.release.overlap import (
-    Aligned,
-    align,
-    corrected_note,
-    other_inputs,
-    with_equal_inputs,
-)
-from assay.release.pairs import SLICES, group_note, pair_up
 from assay.release.plan import changes
 from assay.release.policy import DEFAULT, FAMILY, ReleaseRules, eased, make_release_rules
-from assay.release.sides import Attempts, Side
+from assay.release.sides import SLICES, Attempts, Side, group_note, pair_up
 from assay.services.evaluation_choice import ToolProfile, refuse_other_scale
 from assay.services.given_grades import grades_of
 from assay.services.grading import Grader

@@ -4,9 +4,11 @@ which commands read or write it. `assay schema-of`, the server and the reference
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from assay.family import merged
 from assay.records.descriptions import described_schema
 from assay.registry import home_value
 
@@ -42,11 +44,7 @@ class DocumentKind(NamedTuple):
         return schema
 
 
-def _tools(name: str, title: str, used: str, *, is_input: bool = False) -> DocumentKind:
-    return DocumentKind(f"assay.families.tools.forms:all_schemas[{name}]", title, used, is_input)
-
-
-DOCUMENTS: dict[str, DocumentKind] = {
+_CORE: dict[str, DocumentKind] = {
     "run": DocumentKind(
         "assay.records.evidence:Run",
         "The evidence of one run of a workflow on one sample.",
@@ -113,15 +111,9 @@ DOCUMENTS: dict[str, DocumentKind] = {
         is_input=False,
     ),
     "event": DocumentKind(
-        "assay.views.event_schema:SCHEMA",
+        "assay.views.events:SCHEMA",
         "One event of a run.",
         "`assay run --events` and the server's streams write it; see [Events](../events.md).",
-        is_input=False,
-    ),
-    "batch": DocumentKind(
-        "assay.families.batch.records:BatchRecord",
-        "The inputs, the rules, the engine and the totals of a batch.",
-        "`assay batch` writes it next to its output.",
         is_input=False,
     ),
     "judge-card": DocumentKind(
@@ -130,77 +122,12 @@ DOCUMENTS: dict[str, DocumentKind] = {
         "`assay judge card` writes it; `--judge-card` takes it.",
         is_input=False,
     ),
-    "label": DocumentKind(
-        "assay.families.judges.records:HumanLabel",
-        "One person's label on one sample.",
-        "The label pages of `assay view` store it; `assay label export` writes it.",
-        is_input=False,
-    ),
-    "label-set": DocumentKind(
-        "assay.families.judges.records:LabelSet",
-        "A set of samples for people to label.",
-        "`assay label new` stores it.",
-        is_input=False,
-    ),
-    "exam": DocumentKind(
-        "assay.families.exams.exam:ExamFile",
-        "The questions of an exam, and the expected answers.",
-        "`assay exam grade` reads it.",
-    ),
-    "exam-rubric": DocumentKind(
-        "assay.families.exams.rubric:ExamRubric",
-        "How the answers of an exam are marked.",
-        "An exam names it; `assay library check` runs its self-test.",
-    ),
-    "exam-policy": DocumentKind(
-        "assay.families.exams.policy:ExamPolicy",
-        "How marks open or close the gate on an exam.",
-        "`assay exam gate --policy` takes one.",
-    ),
-    "exam-result": DocumentKind(
-        "assay.families.exams.records:ExamResult",
-        "A graded exam.",
-        "`assay exam grade --json` writes it; `assay exam gate` reads it.",
-        is_input=False,
-    ),
-    "tool-declaration": DocumentKind(
-        "assay.families.tools.declaration:Declaration",
-        "What the maker of an MCP server declares about it.",
-        "`assay tools grade --declare` reads it.",
-    ),
-    "prompts": _tools(
-        "prompts",
-        "The questions about a tool schema that a model answers.",
-        "`assay tools grade --emit-prompts` writes it.",
-    ),
-    "scores": _tools(
-        "scores",
-        "The answers to those questions.",
-        "`assay tools score` writes it; `assay tools grade --consume-scores` reads it.",
-        is_input=True,
-    ),
-    "grade-report": _tools(
-        "grade-report", "The graded tool schema.", "`assay tools grade --consume-scores` writes it."
-    ),
-    "grading-entry": _tools(
-        "grading-entry",
-        "One grading of a node, as the public FlowMCP specification defines it.",
-        "`assay tools record` writes it into the tree.",
-    ),
-    "grading-entry-extended": _tools(
-        "grading-entry-extended",
-        "A grading entry with fields that the published form lacks.",
-        "`assay tools record` writes it where the published form doesn't fit.",
-    ),
-    "index": _tools(
-        "index",
-        "The index of graded tools, as the public FlowMCP specification defines it.",
-        "`assay tools export` writes it.",
-    ),
-    "index-extended": _tools(
-        "index-extended",
-        "The index with the scoring and the grading system at the top.",
-        "`assay tools index` writes it into the tree.",
-    ),
 }
-"""Every kind of document, by the name that `assay schema-of` takes."""
+
+
+@cache
+def document_kinds() -> dict[str, DocumentKind]:
+    """Every kind of document, by the name that `assay schema-of` takes: those of the core, then
+    those of the families.
+    """
+    return merged("documents", _CORE)

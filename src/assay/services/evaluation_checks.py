@@ -18,10 +18,9 @@ from assay.records.digests import run_digest
 from assay.records.evaluation import EvaluatedRun, Evaluation
 from assay.records.reading import read_run
 from assay.release.summary import EvaluationTally
-from assay.services.evaluating import identified
 from assay.services.evaluations import read_evaluation, stored_items
 from assay.services.replay import Remaker, Replayed, compared
-from assay.services.stored_grades import trace
+from assay.services.storing import identified, trace
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
 from assay.store.verify import SHOWN, Flaw, VerifyReport, verify

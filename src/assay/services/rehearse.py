@@ -41,7 +41,9 @@ from assay.records.summary import value_interval
 from assay.release.comparability import mismatch_error, mismatches, refuse_disagreeing
 from assay.release.confirmation import Turn, turns_for
 from assay.release.decision import systems
-from assay.release.expectation import (
+from assay.release.observations import FULL, PASS, Attempt, Check, Observed, Pair
+from assay.release.pass_rate import PassBar, check_pass_rate, passed_share
+from assay.release.plan import (
     MOST_REPEATS,
     WANTED,
     Noise,
@@ -50,12 +52,9 @@ from assay.release.expectation import (
     shown_by,
     too_weak,
 )
-from assay.release.observations import FULL, PASS, Attempt, Check, Observed, Pair
-from assay.release.pairs import clustered, pair_up
-from assay.release.pass_rate import PassBar, check_pass_rate, passed_share
 from assay.release.policy import Limits, ReleaseRules
 from assay.release.rules import SEVERE_TURNS, Judged, judge, outcome_of, pass_rate
-from assay.release.sides import Sample, Side
+from assay.release.sides import Sample, Side, clustered, pair_up
 from assay.stats.intervals import wilson
 
 RELEASES = 400

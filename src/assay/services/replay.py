@@ -27,10 +27,9 @@ from assay.release.policy import Bars, ReleaseRules, make_release_rules
 from assay.scoring.profile import ScoringPlan, make_plan
 from assay.services.compare import Acceptance, Asked, FreshRuns, compare
 from assay.services.grading import Graded, Grader
-from assay.services.own_profiles import OWN_PROFILE
 from assay.services.sides import Rereadable, severe_of, side_of
-from assay.services.stored_grades import Traced, cards_of, stored_evidence, trace
 from assay.services.stored_sides import evidence_of_decision
+from assay.services.storing import OWN_PROFILE, Traced, cards_of, stored_evidence, trace
 from assay.store.drafts import Item
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
 

@@ -56,6 +56,7 @@ from assay.running.post_run import (
 )
 from assay.running.runner import Runner, RunNotify, RunSettings, SampleWork, work_of
 from assay.running.scorers import PlacedScorer
+from assay.running.steps import steps_of
 from assay.running.workflow import LoadedWorkflow
 from assay.scoring.extension import extended
 from assay.scoring.metrics.passk import AttemptedTask, report
@@ -68,10 +69,10 @@ from assay.scoring.sources import (
     without_source,
 )
 from assay.services.choice import Choice
-from assay.services.evaluating import EvaluationBuilder
 from assay.services.evaluations import check_name
 from assay.services.grading import Graded
 from assay.services.selection import WorkflowPlan
+from assay.services.storing import EvaluationBuilder
 
 JOURNAL = "journal.jsonl"
 JUDGE_JOURNAL = "judge.journal"
@@ -381,18 +382,13 @@ def run_judge(path: str, *, max_usd: Decimal | float | None = None) -> JudgeSpec
 
 
 def _check_endpoints(workflow: LoadedWorkflow, judge: JudgeSpec | None) -> None:
-    """Refuse to start where the judge has no key, an endpoint takes no connection, or patches can't
-    be tested.
+    """Refuse to start where the judge has no key, an endpoint takes no connection, or a step after
+    the run can't be done.
     """
-    if workflow.spec.repository is not None:
-        from assay.families.repair.repair import lacking  # it needs git and the sandbox
-
-        if missing := lacking():
+    for step in steps_of(workflow):
+        if missing := step.lacking():
             raise NotEnoughEvidence(
-                "RUN-004",
-                f"patches can't be tested here: {missing}",
-                where=workflow.where,
-                fix="Nothing was run.",
+                "RUN-004", missing, where=workflow.where, fix="Nothing was run."
             )
     for url in _workflow_urls(workflow):
         if reason := _unreachable(url):

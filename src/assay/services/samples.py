@@ -1,4 +1,5 @@
-"""The samples of a stored evaluation as rows.
+"""The samples of a stored evaluation as rows, next to those of what it is compared with; and the
+state of each workflow.
 
 Records never change under their digests, so the rows of recently viewed evaluations are cached:
 paging, filtering and searching read the same ones again. Forgetting a record invalidates them.
@@ -7,7 +8,7 @@ paging, filtering and searching read the same ones again. Forgetting a record in
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
 from threading import Lock
@@ -17,25 +18,38 @@ from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from assay.errors import AssayError
-from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
+from assay.records.decision import DECISION_SCHEMA
+from assay.records.evaluation import (
+    EvaluatedRun,
+    Evaluation,
+    LastDecision,
+    VersionedName,
+    WorkflowBaseline,
+    graded_by,
+)
+from assay.records.samples import (
+    Baseline,
+    SampleEvidence,
+    SampleQuery,
+    SampleRow,
+    SampleRun,
+    fold_samples,
+    missing_samples,
+    sample_evidence,
+    sample_grade,
+    sample_name,
+    select_samples,
+    with_evidence,
+)
 from assay.services.evaluations import StoredEvaluation, brief_evaluations, read_evaluation
-from assay.services.stored_grades import own_run
+from assay.services.storing import own_run
+from assay.stats.intervals import rate_difference
 from assay.store import recent
 from assay.store.drafts import Item
 from assay.store.facets import key
 from assay.store.ledger import Ledger
 from assay.store.listing import PassCount, evaluated_samples, evidence_of, grades_of, sample_counts
-from assay.views.sample_query import Baseline, SampleQuery, missing_samples, select_samples
-from assay.views.samples import (
-    SampleEvidence,
-    SampleRow,
-    SampleRun,
-    fold_samples,
-    sample_evidence,
-    sample_grade,
-    sample_name,
-    with_evidence,
-)
+from assay.store.names import ActiveWorkflow, active_workflows
 
 _RUNS_AT_ONCE = 100  # a run may be megabytes
 _REMEMBERED = 60_000
@@ -519,3 +533,204 @@ def _runs(
         name = (evidence.run_id if evidence else None) or (grade.run_id if grade else None)
         sample_runs.append((SampleRun(name or run.digest, run.digest, grade), evidence))
     return sample_runs
+
+
+EVALUATIONS = EARLIER + 1
+"""How many evaluations of a workflow are read: the newest, and what it may be compared with."""
+NEWEST_LOOKED_AT = 50
+"""How many evaluations are searched for what they were graded by."""
+DECISIONS = 20
+"""How many decisions are searched for the last one about a workflow."""
+_KEPT_WORKFLOWS = 2000
+_made_of: dict[tuple[str, str, str, bytes], tuple[str, ...]] = {}
+"""The evaluation of each baseline, if there is one, by ledger, project, the newest evaluation at
+that time, and the baseline's runs.
+"""
+
+
+class WorkflowState(NamedTuple):
+    """A workflow with its last evaluations, its baseline and its last decision."""
+
+    workflow: ActiveWorkflow
+    evaluations: tuple[StoredEvaluation, ...] = ()
+    """The newest first, without their lists of runs."""
+    changed: tuple[str, ...] = ()
+    """Digests of evaluations that don't match their digests, or can't be read."""
+    baseline: WorkflowBaseline | None = None
+    decision: LastDecision | None = None
+
+    @property
+    def name(self) -> str:
+        """The workflow's id; a very long one is known only where an evaluation states it."""
+        return self.evaluations[0].evaluation.workflow.id if self.evaluations else self.workflow.id
+
+
+def listed_workflows(ledger: Ledger, project: str) -> list[ActiveWorkflow]:
+    """Every workflow of a project, the one with the newest run or evaluation first."""
+    known = {workflow.id: workflow for workflow in active_workflows(ledger.database, project)}
+    for evaluation in recent.newest(ledger.database, project, "evaluation", limit=5 * EVALUATIONS):
+        if evaluation.workflow is not None:  # graded again, or its runs were forgotten
+            before = known.get(evaluation.workflow, ActiveWorkflow(evaluation.workflow, 1, 0, 0))
+            known[evaluation.workflow] = before._replace(
+                newest_seq=max(before.newest_seq, evaluation.seq)
+            )
+    return sorted(known.values(), key=lambda workflow: (-workflow.newest_seq, workflow.id))
+
+
+def workflow_states(
+    ledger: Ledger,
+    project: str,
+    workflows: Sequence[ActiveWorkflow],
+    *,
+    before: int | None = None,
+) -> list[WorkflowState]:
+    """The state of each of these workflows; with `before`, from the evaluations before that
+    position.
+    """
+    states = [_with_evaluations(ledger, project, workflow, before) for workflow in workflows]
+    subjects = {
+        (newest.workflow.id, newest.dataset.id)
+        for state in states
+        for newest in [stored.evaluation for stored in state.evaluations[:1]]
+    }
+    named = named_baselines(ledger, subjects, project=project) if subjects else {}
+    decided = _decisions(ledger, project, {workflow.id for workflow in workflows})
+    return [
+        state._replace(
+            baseline=_baseline(ledger, project, state, named),
+            decision=decided.get(state.workflow.id),
+        )
+        for state in states
+    ]
+
+
+def evaluations_graded_by(
+    ledger: Ledger, project: str, wanted: Callable[[recent.GradedBy, Evaluation], bool]
+) -> list[StoredEvaluation]:
+    """Those of the last evaluations of a project that were graded by something, the newest first,
+    without their runs.
+    """
+    briefs = recent.newest(ledger.database, project, "evaluation", limit=NEWEST_LOOKED_AT)
+    graded = recent.graded_by(ledger.database, project, [brief.seq for brief in briefs])
+    evaluations = brief_evaluations(
+        ledger, project, [brief.digest for brief in briefs if brief.seq in graded]
+    )
+    return [
+        evaluation
+        for evaluation in evaluations
+        if wanted(graded[evaluation.seq], evaluation.evaluation)
+    ]
+
+
+def _with_evaluations(
+    ledger: Ledger, project: str, workflow: ActiveWorkflow, before: int | None
+) -> WorkflowState:
+    """A workflow with its last evaluations, without those of chosen samples, and the digests of
+    those that can't be trusted.
+    """
+    briefs = recent.newest(
+        ledger.database,
+        project,
+        "evaluation",
+        limit=EVALUATIONS,
+        workflow=workflow.id,
+        before=before,
+    )
+    digests = [brief.digest for brief in briefs]
+    evaluations = brief_evaluations(ledger, project, digests)
+    known = {evaluation.digest for evaluation in evaluations}
+    changed = (digest for digest in digests if digest not in known)
+    whole = tuple(stored for stored in evaluations if not stored.evaluation.only)
+    return WorkflowState(workflow, whole, tuple(changed))
+
+
+def _baseline(
+    ledger: Ledger,
+    project: str,
+    state: WorkflowState,
+    named: dict[tuple[str, str], NamedBaseline],
+) -> WorkflowBaseline | None:
+    """The named baseline of the newest evaluation's workflow and dataset, else the evaluation
+    before it on that dataset. The baseline itself is compared with the one before, too.
+    """
+    if not state.evaluations:
+        return None
+    newest, *older = state.evaluations
+    of = newest.evaluation
+    kept = named.get((of.workflow.id, of.dataset.id))
+    if kept is not None:
+        try:
+            evaluation = _evaluation_of(ledger, project, kept, newest)
+        except AssayError:  # the page of the evaluation shows what is wrong
+            return WorkflowBaseline(kept.name, None, reason="its evaluation can't be read")
+        if evaluation is None:
+            return WorkflowBaseline(
+                kept.name,
+                None,
+                reason="it was not made of one stored evaluation",
+                lost=max(0, len(kept.evidence_digests) - of.totals.n),
+            )
+        if evaluation.digest != newest.digest:
+            return _compared(ledger, project, kept.name, newest, evaluation)
+    before = earlier_evaluation(ledger, newest, older, project=project)
+    return None if before is None else _compared(ledger, project, "", newest, before)
+
+
+def _evaluation_of(
+    ledger: Ledger, project: str, kept: NamedBaseline, newest: StoredEvaluation
+) -> StoredEvaluation | None:
+    """The evaluation that a baseline was made of, without its runs. The search reads lists of runs,
+    so it is repeated only after a new evaluation.
+    """
+    runs = kept.evidence_digests
+    key = (ledger.where, project, newest.digest, sha256("".join(runs).encode()).digest())
+    digests = _made_of.get(key)
+    if digests is None:
+        evaluation = evaluation_of_runs(ledger, runs, project=project)
+        if len(_made_of) > _KEPT_WORKFLOWS:
+            _made_of.clear()
+        digests = _made_of[key] = () if evaluation is None else (evaluation.digest,)
+    return next(iter(brief_evaluations(ledger, project, digests)), None)
+
+
+def _compared(
+    ledger: Ledger, project: str, name: str, newest: StoredEvaluation, baseline: StoredEvaluation
+) -> WorkflowBaseline:
+    of, other = newest.evaluation, baseline.evaluation
+    ours, theirs = of.totals, other.totals
+    reason = (
+        "one of them has no graded run"
+        if ours.ungraded == ours.n or theirs.ungraded == theirs.n
+        else "they are on different versions of the dataset"
+        if of.dataset != other.dataset
+        else "they were graded by different rules"
+        if graded_by(of.settings) != graded_by(other.settings)
+        else ""
+    )
+    if of.dataset != other.dataset:
+        return WorkflowBaseline(name, other, reason=reason)
+    shared = shared_samples(ledger, newest, baseline, project=project)
+    reason = reason or shared.reason
+    difference = None if reason else rate_difference(*shared[:4])
+    return WorkflowBaseline(name, other, difference, reason, shared.lost)
+
+
+def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, LastDecision]:
+    """The newest release decision about each workflow, among the last few of the project."""
+    last = [
+        brief
+        for brief in recent.newest(ledger.database, project, "decision", limit=DECISIONS)
+        if brief.schema == DECISION_SCHEMA and brief.status is not None
+    ]
+    sides = recent.sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
+    decisions: dict[str, LastDecision] = {}
+    for brief in last:
+        for workflow, version in sides.get(brief.seq, {}).get("candidate", ()):
+            if workflow in workflows:
+                decisions.setdefault(
+                    workflow,
+                    LastDecision(
+                        brief.digest, brief.status, brief.policy, brief.created_at, version
+                    ),
+                )
+    return decisions

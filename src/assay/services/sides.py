@@ -1,4 +1,5 @@
-"""One side of a comparison from its documents: runs, scorecards or grades, graded and collected.
+"""One side of a comparison from its documents: runs, scorecards or grades, graded and collected;
+and the texts of its samples.
 
 A side can be read again, because what one side did may have to be scored under what the other was
 asked: see `Rereadable`. This module opens no file and stores nothing.
@@ -6,19 +7,28 @@ asked: see `Rereadable`. This module opens no file and stores nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import structs
 
+from assay.canon import plain
 from assay.errors import Fault, InputError, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
 from assay.records.digests import run_digest, scorecard_digest
 from assay.records.evidence import IMPORTED, Run, title_of
-from assay.release.contracts import contract_of_evidence
-from assay.release.overlap import content_of
+from assay.records.grade import is_graded
+from assay.records.samples import (
+    SideName,
+    TextCollector,
+    gate_reason,
+    names_of,
+    sample_evidence,
+    sample_grade,
+)
+from assay.release.comparability import content_of, contract_of_evidence
 from assay.release.policy import ReleaseRules
 from assay.release.sides import Evidence, SevereKinds, Side, SideBuilder
 from assay.release.summary import Summary
@@ -137,3 +147,39 @@ def _unnamed(run: Run) -> Run:
         finished_at=None,
         metadata=metadata,
     )
+
+
+def read_texts(
+    documents: Documents,
+    grader: Grader,
+    side: SideName,
+    names: Collection[str],
+    into: TextCollector,
+) -> Iterator[tuple[Graded, dict[str, Any]]]:
+    """Collect the texts of these samples of a side, and yield each of their grades with its
+    payload.
+    """
+    if not names:
+        return
+    for document in documents():
+        if not isinstance(document, Document) or not _may_be_of(document.tree, names):
+            continue
+        for graded in grades_of(document, grader):
+            if graded.grade.sample in names and graded.run is not None:
+                payload = plain(graded.payload())
+                grade = sample_grade({"weighted_score": 0, **payload})
+                into.add(
+                    side,
+                    graded.grade.sample,
+                    grade,
+                    sample_evidence(graded.run),
+                    reason=gate_reason(grade, payload, graded.run),
+                )
+                yield graded, payload
+
+
+def _may_be_of(tree: Any, names: Collection[str]) -> bool:
+    """Whether a document may be a run of one of these samples, by its keys alone."""
+    if not isinstance(tree, dict) or is_graded(tree):
+        return False  # grades have no texts
+    return any(name in names for name in names_of(tree))

@@ -21,8 +21,8 @@ from assay.services.grading import Grader
 from assay.services.named_baselines import as_stored
 from assay.services.rules import RulesRequest, graded_side, rules_for
 from assay.services.sides import severe_of
-from assay.services.stored_grades import NO_BASIS, Basis
 from assay.services.stored_sides import KeptSide, Take, keep_side
+from assay.services.storing import NO_BASIS, Basis
 from assay.store.baselines import KeptBaseline, evidence_of_baseline
 from assay.store.drafts import EVIDENCE, Body, Item
 from assay.store.ledger import Ledger

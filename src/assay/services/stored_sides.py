@@ -19,10 +19,8 @@ from assay.release.baseline import BASELINE_SCHEMA, EvidenceAge
 from assay.release.sides import SevereKinds, Side
 from assay.services.choice import Choice
 from assay.services.grading import Graded, Grader
-from assay.services.own_profiles import own_profile_draft
 from assay.services.sides import Documents, Seen, side_of
-from assay.services.stored_grades import NO_BASIS, Basis, basis_of, settled
-from assay.services.storing import Store
+from assay.services.storing import NO_BASIS, Basis, Store, basis_of, own_profile_draft, settled
 from assay.store.baselines import KeptBaseline, evidence_of_baseline, find_baseline
 from assay.store.drafts import EVIDENCE, Body, Draft, Link, draft, graded_drafts
 from assay.store.ledger import Ledger

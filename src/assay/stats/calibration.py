@@ -5,9 +5,10 @@ A row has a verdict of the judge, or None if it could not be read, and a human l
 nobody looked. The labelled rows must be a random part of all rows: labels of hard cases alone say
 nothing about the rest. Scores of kind "rate" are from 0 to 1 and take few values (a pass is 1, a
 tie a half); those of kind "number" are on any scale. `naive` uses the judge alone, and its interval
-is of the judge's own mean, not of the truth. `ppi` and the functions of `misclassification`
-estimate the truth. Their coverage is simulated in tests/campaign/campaign_calibration.py; where a
-method does not reach its level, it gives no interval.
+is of the judge's own mean, not of the truth. `ppi` and the corrections for
+error rates estimate the truth. Their coverage is simulated in
+tests/campaign/campaign_calibration.py; where a method does not reach its level, it gives no
+interval.
 
 With `groups` (a topic, a conversation, a pair seen in both orders) rows of one group are not taken
 as independent: an interval grows by the design effect that the groups show, and by Student's t with

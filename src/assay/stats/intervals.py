@@ -1,4 +1,4 @@
-"""Confidence intervals for a share and for a mean, and their distributions, in plain Python.
+"""Confidence intervals for a share, a mean and a count, and their distributions, in plain Python.
 
 Every interval names its level and method. Where too little is known to give one, its ends are None
 and the reason is given: the standard error of one sample is not zero. `student` takes the spread it

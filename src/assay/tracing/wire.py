@@ -1,5 +1,5 @@
-"""Reads spans in OTLP JSON, and from the output of the Python SDK's console exporter. `protobuf`
-reads OTLP protobuf.
+"""Reads spans in OTLP JSON and OTLP protobuf, and from the output of the Python SDK's console
+exporter.
 
 The bytes are untrusted. A malformed span becomes a `Fault` in its place, and the rest is read; a
 malformed document is an error. Nothing else is raised. `dialects` interprets the spans.

@@ -9,6 +9,7 @@ of them is made by `onto` and `finish`, in one. The content of a result is decid
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -18,6 +19,7 @@ from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, member
 from assay.files.yaml_files import locate
 from assay.records.evidence import IMPORTED, Run, Workflow
+from assay.records.grade import Payload
 from assay.registry import Registry, is_path
 
 if TYPE_CHECKING:
@@ -156,15 +158,15 @@ EXPORTERS: Registry[Exporter] = Registry(
     "exporter",
     homes={
         "assay.views.documents:EXPORTERS": ("json", "jsonl"),
-        "assay.views.csv_rows:EXPORTER": ("csv",),
+        "assay.views.documents:EXPORTER": ("csv",),
         "assay.views.markdown:EXPORTER": ("markdown",),
         "assay.views.junit:EXPORTER": ("junit",),
-        "assay.views.html:EXPORTER": ("html",),
-        "assay.views.sarif_grades:EXPORTER": ("sarif",),
+        "assay.views.report:EXPORTER": ("html",),
+        "assay.views.sarif:EXPORTER": ("sarif",),
         "assay.views.parquet:EXPORTER": ("parquet",),
         "assay.views.inspect_log:EXPORTER": ("inspect",),
         "assay.views.mlflow_table:EXPORTER": ("mlflow",),
-        "assay.views.telemetry:EXPORTER": ("otel",),
+        "assay.views.otel_export:EXPORTER": ("otel",),
         "assay.views.promptfoo:EXPORTER": ("promptfoo",),
     },
     group="assay.exporters",

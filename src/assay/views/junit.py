@@ -1,5 +1,5 @@
-"""Results as JUnit XML, the form in which every CI system shows tests: one case for each run, rule
-or item.
+"""Grades and decisions as JUnit XML, the form in which every CI system shows tests: one case for
+each run or rule. Families write their own results with `Case` and `document_xml`.
 
 A case is green only if the result explicitly passed. What failed, what is undetermined and what has
 no evidence is a failure or an error, never `skipped`: most systems show a skipped test as harmless.
@@ -13,26 +13,25 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import canonical
 from assay.errors import count, printable
-from assay.families.exams.views import gate_rows, no_answer
+from assay.records.grade_line import NAMED
+from assay.records.samples import NO_TEXTS, SampleTexts, Texts
 from assay.views.charts.decisions import rule_word
-from assay.views.decision import USED, confidence, operation_text
-from assay.views.decision_samples import (
-    NO_TEXTS,
+from assay.views.decision import (
+    USED,
     NewFailure,
-    SampleTexts,
-    Texts,
+    confidence,
     failure_facts,
     new_failures,
+    operation_text,
     sample_label,
 )
 from assay.views.exporters import Exporter, Format
-from assay.views.grade_line import NAMED, bar_text, causes, score_text, versions_text
+from assay.views.grade_line import bar_text, causes, score_text, versions_text
 from assay.views.pieces import points
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from assay.families.exams.records import ExamGate, ExamResult, ItemResult
     from assay.records.decision import Decision, RuleResult
     from assay.records.grade import Payload
 
@@ -69,7 +68,8 @@ def text_of(text: object) -> str:
     )
 
 
-def _clipped(text: object) -> str:
+def clipped(text: object) -> str:
+    """A foreign text, cut to what a message shows."""
     shown = str(text)
     return shown if len(shown) <= MAX_TEXT else f"{shown[:MAX_TEXT]}..."
 
@@ -132,13 +132,14 @@ def grade_case(result: Payload) -> Case:
     seconds = None if latency is None else float(latency) / 1000
     if result["passed"] is True:
         return Case(result["run_id"], classname, seconds=seconds)
-    why = [_clipped(cause) for cause in causes(result)]
+    why = [clipped(cause) for cause in causes(result)]
     lines = [f"{result['reason']}: {score_text(result)}", *why, versions_text(result)]
     message = "; ".join(why[:NAMED])
     return Case(result["run_id"], classname, "failure", result["reason"], message, lines, seconds)
 
 
-def _fault_cases(faults: Iterable[Mapping[str, Any]], counts: Mapping[str, Any]) -> list[Case]:
+def fault_cases(faults: Iterable[Mapping[str, Any]], counts: Mapping[str, Any]) -> list[Case]:
+    """What could not be read, each as an error; so is a bar that the runs are too few for."""
     cases, total = [], counts["faults"]
     for fault in faults:
         line = "" if fault.get("line") is None else f" line {fault['line']}"
@@ -150,7 +151,7 @@ def _fault_cases(faults: Iterable[Mapping[str, Any]], counts: Mapping[str, Any])
                 "assay.input",
                 "error",
                 str(fault.get("code") or "fault"),
-                _clipped(text),
+                clipped(text),
                 [text],
             )
         )
@@ -177,14 +178,14 @@ class JUnit(Format):
 
     def foot(self, faults: Sequence[dict[str, Any]], counts: dict[str, Any]) -> bytes:
         """The faults, each as an error, and the end."""
-        return ("".join(map(case_xml, _fault_cases(faults, counts))) + _END).encode()
+        return ("".join(map(case_xml, fault_cases(faults, counts))) + _END).encode()
 
     def finish(
         self, stream: IO[bytes], faults: Sequence[dict[str, Any]], counts: dict[str, Any]
     ) -> None:
         """Write the foot, and the head with the counts into its room."""
         stream.write(self.foot(faults, counts))
-        errors = len(_fault_cases(faults, counts))
+        errors = len(fault_cases(faults, counts))
         head = _grades_head(counts, errors, _versions(counts))
         if len(head) >= HEAD:  # a very long policy name may not run over the first case
             head = _grades_head(counts, errors, {})
@@ -242,12 +243,12 @@ def decision(document: Decision, texts: Texts = NO_TEXTS) -> bytes:
 
 
 def _rule_case(rule: RuleResult, *, promoted: bool) -> Case:
-    reason = _clipped(rule.reason)
+    reason = clipped(rule.reason)
     word = rule_word(rule)
     if word == "holds":
         return Case(rule.id, "assay.decision", lines=[reason])
     facts = ((key, canonical(value).decode()) for key, value in rule.evidence.items())
-    lines = [reason, *(f"{key}: {_clipped(value)}" for key, value in facts)]
+    lines = [reason, *(f"{key}: {clipped(value)}" for key, value in facts)]
     if word == "violated":
         return Case(rule.id, "assay.decision", "failure", "rule_violated", reason, lines)
     if promoted:  # under a policy that asks only for what is shown to be worse
@@ -271,87 +272,3 @@ def _failure_case(
         kind = "severe_failure" if item.severe else "new_failure"
         return Case(name, classname, "failure", kind, message, lines)
     return Case(name, classname, "error", "new_failure_open", message, lines)
-
-
-# --- exams
-
-
-def exam(result: ExamResult) -> bytes:
-    """A graded exam (`assay.exam/1`): one case for each item; one that lost an axis is a failure
-    that names it.
-    """
-    cases = [_item_case(item, result) for item in result.items]
-    cases += _fault_cases(result.faults, {"faults": 0})
-    return document_xml(
-        "assay.exam", cases, {"score": result.score, "n": result.n, **_exam_versions(result)}
-    )
-
-
-def _exam_versions(record: ExamResult | ExamGate) -> dict[str, object]:
-    return {
-        "policy": record.policy,
-        "rubric": record.rubric,
-        "scoringSystem": record.scoring_system,
-        "gradingSystem": record.grading_system,
-    }
-
-
-def _item_case(item: ItemResult, result: ExamResult) -> Case:
-    if item.item in result.missing:
-        reason = _clipped(no_answer(result, item.item))
-        return Case(item.item, "assay.exam", "failure", "no_answer", reason)
-    if not item.lost:
-        return Case(item.item, "assay.exam")
-    lines = [
-        f"score {float(item.score):g}",
-        f"expected {', '.join(item.expected)}",
-        f"got {'nothing' if item.got is None else _clipped(item.got)}",
-    ]
-    lost = f"lost {', '.join(item.lost)}"
-    return Case(item.item, "assay.exam", "failure", "lost_axes", lost, lines)
-
-
-def exam_gate(gate: ExamGate) -> bytes:
-    """The gate on graded exams (`assay.exam-gate/1`): what blocks can fail; a signal that does not
-    block stays green and reports what it found.
-    """
-    cases = []
-    names = ["capstone", *(["regression"] if gate.regression is not None else []), "target"]
-    names += [soft.id for soft in gate.soft]
-    for name, row in zip(names, gate_rows(gate), strict=True):
-        closed = row.effect == "blocks" and row.state != "holds"
-        text = row.text if row.effect == "blocks" else f"{row.state}, does not block: {row.text}"
-        cases.append(
-            Case(
-                name,
-                "assay.exam-gate",
-                "failure" if closed else "",
-                "gate_closed" if closed else "",
-                row.text if row.effect == "blocks" else "",
-                [text, *(gate.reasons if closed else ())],
-            )
-        )
-    if gate.verify_rubric is not None:
-        failed = not gate.verify_rubric.holds
-        text = f"a rise of {gate.verify_rubric.rise} is more than {gate.verify_rubric.limit}"
-        cases.append(
-            Case(
-                "verify_rubric",
-                "assay.exam-gate",
-                "failure" if failed else "",
-                "rubric_fails" if failed else "",
-                text,
-                [text],
-            )
-        )
-    if not gate.passed and not any(case.kind for case in cases):
-        cases.append(
-            Case(
-                "outcome",
-                "assay.exam-gate",
-                "failure",
-                "not_passed",
-                "; ".join(gate.reasons) or "the gate did not pass",
-            )
-        )
-    return document_xml("assay.exam-gate", cases, _exam_versions(gate))

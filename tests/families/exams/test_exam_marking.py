@@ -26,14 +26,13 @@ from assay.families.exams.diagnosis import diagnose
 from assay.families.exams.document import exam_result
 from assay.families.exams.exam import Exam, ExamFile, ExamItem, make_exam
 from assay.families.exams.marking import MarkedExam, Marking, grade_exam, mark_item, median
-from assay.families.exams.normal import MATCHES, STEPS, Normaliser
 from assay.families.exams.patterns import find_patterns
 from assay.families.exams.policy import ExamRules, shown
 from assay.families.exams.records import LatencyResult
-from assay.families.exams.rule import Match
 from assay.families.exams.selftest import self_test
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
+from assay.scoring.checks import MATCHES, STEPS, Match, Normaliser
 
 MARKING = Marking(Shelf().rubric_of("exam", "tutor@1"))
 AXES = ("correctness", "spanish_gloss", "schema", "conciseness")
@@ -174,7 +173,7 @@ def test_every_score_is_the_sum_of_its_weighted_parts_and_the_exam_their_mean(
 @pytest.mark.req("C-023")
 def test_the_rubric_passes_its_own_test_and_a_broken_one_does_not() -> None:
     assert self_test(MARKING) == []
-    for step in STEPS:
+    for step in MARKING.normal.names:
         assert self_test(MARKING.without(step))
 
 
@@ -621,7 +620,7 @@ def test_each_step_that_is_left_out_costs_the_answers_that_need_it(
     answers = {"e-000": Answer("e-000", {"correction": "ate", "gloss": got})}
     cascade = break_step(exam, answers, MARKING, step, RULES)
     assert [flip["axis"] for flip in cascade["false_negatives"]] == ["spanish_gloss"]
-    for other in set(STEPS) - {step}:
+    for other in set(MARKING.normal.names) - {step}:
         if (step, other) != ("strip", "trailing-period"):
             assert break_step(exam, answers, MARKING, other, RULES)["false_negatives"] == []
 

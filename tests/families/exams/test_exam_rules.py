@@ -17,7 +17,12 @@ from assay.families.exams.exam import ExamItem
 from assay.families.exams.marking import Marking, mark_item
 from assay.families.exams.rubric import load_exam_rubric
 from assay.families.exams.rules import RULES
+from assay.files.json_files import Document
 from assay.files.yaml_files import parse_yaml
+from assay.records.reading import read_run
+from assay.running.assertions import Assertion, check_assertion
+from assay.scoring.metrics import MEASURES
+from documents import run as run_document
 
 EXAMS = Path(__file__).parent / "exams"
 RIGHT: dict[str, dict[str, Any]] = {
@@ -349,6 +354,20 @@ def test_a_right_number_that_is_not_read_is_noted(want: Any, got: Any, why: list
     assert [words in note for words, note in zip(why, notes, strict=True)] == [True] * len(why)
 
 
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [("1,000", 1), ("\u22125", 1), ("5.", 1), ("0.1e1", 1), ("1_000", 0), ("5 km", 0), ("1,5", 0)],
+)
+def test_an_exam_an_assertion_and_a_measure_read_the_same_numbers(text: str, reads: int) -> None:
+    number = {"1,000": 1000, "\u22125": -5, "5.": 5}.get(text, 1)
+    assert mark({"kind": "number"}, number, text) == reads
+    held = check_assertion(Assertion(number=number), {"answer": text}).holds
+    assert held is (True if reads else None)
+    tree = run_document("dag-review", outputs={"answer": text}, expected={"answer": number})
+    run = read_run(Document(tree, "run"))
+    assert MEASURES["numeric_close"].take(run, {}) == {"passed": reads, "total": 1}
+
+
 def test_the_last_number_of_a_text_counts_where_the_rule_says_so() -> None:
     rule = {"kind": "number", "take": "last"}
     assert mark(rule, 42, "First 6 times 7, so the answer is 42.") == 1
@@ -434,6 +453,7 @@ def test_a_rule_may_take_any_unit(take: str) -> None:
         ([], 0),
         ("", 0),
         (2, 0),
+        (10**5000, 0),
         (None, 0),
     ],
 )

@@ -59,8 +59,7 @@ def test_each_lost_mark_says_what_was_expected_and_what_was_given() -> None:
 def test_every_kind_of_rule_words_what_it_asks_for() -> None:
     from msgspec import convert
 
-    from assay.families.exams.rule import parsed
-    from assay.families.exams.rules import RULES
+    from assay.families.exams.rules import RULES, parsed
 
     rubric = SHELF.rubric_of("exam", "tutor@1")
     assert isinstance(rubric, ExamRubric)

@@ -36,7 +36,7 @@ from assay.judging.identity import rubric_name
 from assay.library.shelf import Shelf
 from assay.services.evaluation_checks import verify_ledger
 from assay.services.evaluations import find_evaluation
-from assay.services.stored_grades import drafts_of
+from assay.services.storing import drafts_of
 from assay.store.ledger import Ledger, open_ledger
 from assay.views.blocks import Paragraph, Section, Table
 from documents import run

@@ -15,8 +15,8 @@ import jsonschema_rs
 import pytest
 
 from assay.canon import digest
-from assay.cli import demo
 from assay.cli.demo import EXAMPLES
+from assay.families.tools import demo
 from assay.families.tools.ecma import document_bytes
 from assay.families.tools.forms import all_schemas
 from assay.library.families import FAMILIES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.family import Family, Verb
+from assay.family import Family, Inputs, Verb
 
 FAMILY = Family(
     "batch",
@@ -15,7 +15,18 @@ FAMILY = Family(
         }
     },
     documents="assay.families.batch.records:DOCUMENTS",
-    doctor="assay.families.batch.java:checks",
+    doctor="assay.families.batch.jobs:JOBS",
     functions={"grade_table": "assay.families.batch.tables:grade_table"},
-    inputs="assay.families.batch.verbs:INPUTS",
+    inputs={
+        "gate": Inputs(
+            "assay.files.own_files:has_batch_output",
+            "assay.families.batch.verbs:decide_on_batches",
+        ),
+        "report summary": Inputs(
+            "assay.files.own_files:has_batch_output",
+            "assay.families.batch.verbs:summarise_batch_output",
+            options="assay.families.batch.verbs:ENGINE",
+            refuse="assay.families.batch.verbs:refuse_batch_options",
+        ),
+    },
 )

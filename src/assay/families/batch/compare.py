@@ -1,4 +1,4 @@
-"""An output of `assay batch` as a side of a decision, and its summary.
+"""An output of `assay batch` as a side of a decision, its summary, and the decision between two.
 
 The plan on the shelf decides how a batch was graded; a record that claims something else is
 refused, and so are files that are not what the record names.
@@ -38,9 +38,9 @@ from assay.records.summary import SummaryBlock
 from assay.registry import near_miss
 from assay.release.comparability import mismatch_error, mismatches
 from assay.release.observations import Attempt
-from assay.release.pairs import SLICES
 from assay.release.policy import ReleaseRules
 from assay.release.sides import (
+    SLICES,
     Attempts,
     Sample,
     ScoredCriterion,

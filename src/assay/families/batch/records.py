@@ -15,6 +15,7 @@ from assay.files.json_files import Document
 from assay.records.evidence import ClosedRecord, Count
 from assay.records.reading import read_record
 from assay.records.systems import GRADING_PATTERN, SCORING_PATTERN
+from assay.services.documents import DocumentKind
 
 BATCH_SCHEMA: Final = "assay.batch/1"
 BATCH_RECORD = ".batch.json"
@@ -120,3 +121,14 @@ def read_batch_record(document: Document) -> BatchRecord:
     if any("\0" in file.name for file in (*record.outputs, *record.rejects)):
         raise InputError("BAT-050", "a file's name has a NUL character.", where=document.file)
     return record
+
+
+DOCUMENTS = {
+    "batch": DocumentKind(
+        "assay.families.batch.records:BatchRecord",
+        "The inputs, the rules, the engine and the totals of a batch.",
+        "`assay batch` writes it next to its output.",
+        is_input=False,
+    ),
+}
+"""The documents of this family, by the name that `assay schema-of` takes."""

@@ -8,11 +8,12 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.configured import DEFAULT
 from assay.cli.frame import BARS, Bounds, Command, arg, flag, repeated
+from assay.cli.gate_named import Decided
 from assay.cli.grade import asked_profile
 from assay.cli.hints import command
 from assay.cli.parsing import Options
@@ -26,6 +27,7 @@ from assay.families.batch.compare import (
     FreshOutputs,
     compare_batches,
     read_batch_output,
+    summarise_batch,
 )
 from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.engine import BatchEngine
@@ -37,12 +39,12 @@ from assay.families.batch.targets import BatchTarget
 from assay.files.inputs import no_such_file
 from assay.files.own_files import is_batch_output
 from assay.library.shelf import Shelf
-from assay.records.decision import Decision
+from assay.records.summary import SummaryBlock
 from assay.registry import is_path, near_miss
 from assay.release.attestation import Subject
-from assay.release.pairs import SLICES
 from assay.release.pass_rate import BarResult
 from assay.release.policy import ReleaseRules
+from assay.release.sides import SLICES
 from assay.scoring.profile import ScoringPlan
 from assay.services.compare import Asked
 from assay.services.grading import DEFAULT_POLICY, Grader
@@ -598,16 +600,8 @@ def _lines(checks: Sequence[BatchCheck], target: BatchTarget) -> Iterable[str]:
     yield from fact_lines(("verified", state))
 
 
-class BatchDecision(NamedTuple):
-    """A decision, and the files that each side was read from."""
-
-    decision: Decision
-    judged: list[Subject]
-    compared: list[Subject]
-
-
-def decide_on_batches(options: Options, rules: ReleaseRules, asked: Asked) -> BatchDecision:
-    """The decision between two batches."""
+def decide_on_batches(options: Options, rules: ReleaseRules, asked: Asked) -> Decided:
+    """The decision between two batches, and the files that each side was read from."""
     _check(options)
     candidate, baseline = (
         read_batch_output(path) for path in (options.files[0], options.baseline[0])
@@ -625,7 +619,19 @@ def decide_on_batches(options: Options, rules: ReleaseRules, asked: Asked) -> Ba
             made = compare_batches(engine, candidate, baseline, graded, rules, asked, fresh)
         finally:
             engine.close()
-    return BatchDecision(made, _files(candidate, fresh.candidate), _files(baseline, fresh.baseline))
+    return Decided(made, _files(candidate, fresh.candidate), _files(baseline, fresh.baseline))
+
+
+def summarise_batch_output(options: Options) -> SummaryBlock:
+    """The summary of one output of `assay batch`."""
+    if len(options.files) > 1:
+        raise UsageError("BAT-061", "a summary takes one output of `assay batch`.")
+    if asks_to_store(options):
+        raise UsageError("BAT-061", "--store can't be used on a batch.", fix="Omit --store.")
+    output = read_batch_output(options.files[0])
+    plan = graded_by(options, output, policy="policy").plan
+    with reading_engine(options) as engine:
+        return summarise_batch(engine, output, plan, slices=options.slice)
 
 
 def _files(*outputs: BatchOutput | None) -> list[Subject]:

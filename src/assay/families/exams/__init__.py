@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assay.family import Family, Verb
+from assay.family import Family, Inputs, Verb
 
 _VERBS = "assay.families.exams.verbs"
 _EXAM = {
@@ -54,6 +54,11 @@ FAMILY = Family(
     served="assay.families.exams.pages:SERVED",
     results={"assay.exam-gate/1": "assay.families.exams.stored:GATE"},
     documents="assay.families.exams.family:DOCUMENTS",
-    conform="assay.families.exams.conform:OPERATIONS",
+    conform="assay.families.exams.conform:OPS",
     demo="assay.families.exams.demo:part",
+    inputs={
+        "baseline set": Inputs(
+            "assay.families.exams.records:is_graded_exam", "assay.families.exams.baseline:set_exam"
+        ),
+    },
 )

@@ -15,10 +15,10 @@ from assay.families.exams.diagnosis import diagnose
 from assay.families.exams.exam import Exam
 from assay.families.exams.gate import opens
 from assay.families.exams.marking import Marking, grade_exam
-from assay.families.exams.normal import STEPS
 from assay.families.exams.patterns import find_patterns, shortened
 from assay.families.exams.policy import ExamRules, shown
 from assay.records.systems import Systems
+from assay.scoring.checks import STEPS
 
 
 def break_step(

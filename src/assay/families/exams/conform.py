@@ -17,7 +17,7 @@ from assay.families.exams.document import is_mark, outcomes_of
 from assay.families.exams.exam import ExamFile, ExamItem, file_faults
 from assay.families.exams.marking import Marking, mark_item, mean
 from assay.families.exams.policy import ExamRules, fraction, shown
-from assay.families.exams.text_rules import Length
+from assay.families.exams.rules import Length
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 

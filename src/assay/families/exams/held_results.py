@@ -5,9 +5,9 @@ from __future__ import annotations
 from assay.errors import InputError, NotEnoughEvidence, count
 from assay.families.exams.document import CheckedExam
 from assay.families.exams.exam import Exam, ExamItem, exam_digest
-from assay.families.exams.expectations import wanted_by
 from assay.families.exams.marking import Marking
 from assay.families.exams.records import ExamResult, ItemResult
+from assay.families.exams.rules import wanted_by
 from assay.files.json_files import parse_json
 
 

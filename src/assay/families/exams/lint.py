@@ -10,17 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from assay.families.exams.code_rule import PassesTests
 from assay.families.exams.exam import ExamFile, ExamItem, exam_of, read_document, read_files
-from assay.families.exams.expectations import SHORT, item_faults, wanted_by
 from assay.families.exams.marking import Marking
-from assay.families.exams.normal import MATCHES, holds_all
-from assay.families.exams.rule import entries_of, parsed
+from assay.families.exams.rules import (
+    SHORT,
+    OptionChoice,
+    PassesTests,
+    TextRule,
+    entries_of,
+    item_faults,
+    options_of,
+    parsed,
+    wanted_by,
+)
 from assay.families.exams.selftest import self_test
-from assay.families.exams.text_rules import TextRule
-from assay.families.exams.value_rules import OptionChoice, options_of
 from assay.files.json_files import Document, Path, show_path
 from assay.grouping import grouped
+from assay.scoring.checks import MATCHES, holds
 
 MAX_FORMS = 2000
 """Forms of one verb that items are held against. No verb has that many; the limit bounds the search
@@ -101,7 +107,7 @@ class _Expected(NamedTuple):
     path: Path
     entries: tuple[str, ...]
     match: str
-    of_any: bool = False
+    of: str
 
 
 class _Placed(NamedTuple):
@@ -130,7 +136,7 @@ def _placed(item: ExamItem, marking: Marking, document: Document, path: Path) ->
             (SHORT[key],) if key in SHORT and item.gloss_contains is not None else ("expect", key),
             tuple(filter(None, map(marking.normal, entries))),
             rule.match_of(item, marking.rubric.matching),
-            rule.of == "any",
+            rule.of,
         )
     return _Placed(item, texts, document, path)
 
@@ -155,8 +161,8 @@ def _warnings(files: list[tuple[ExamFile, Document]], marking: Marking) -> Itera
 
 
 def _own(case: _Placed, marking: Marking) -> Iterator[LintFinding]:
-    for path, entries, match, of_any in case.texts.values():
-        if match == "exact" and len(set(entries)) > 1 and not of_any:
+    for path, entries, match, of in case.texts.values():
+        if match == "exact" and len(set(entries)) > 1 and of == "all":
             yield case.finding(
                 "never-met",
                 path,
@@ -186,12 +192,8 @@ def _in_prompt(case: _Placed, marking: Marking) -> Iterator[LintFinding]:
     rule, key = marking.rules[axis], ("expect", axis)
     want = wanted_by(axis, rule, case.item.expectations)
     if axis in case.texts:
-        path, entries, match, of_any = case.texts[axis]
-        wrong = (
-            any(holds_all(marking.normal(case.item.prompt), [entry], match) for entry in entries)
-            if of_any
-            else holds_all(marking.normal(case.item.prompt), entries, match)
-        )
+        path, entries, match, of = case.texts[axis]
+        wrong = holds(marking.normal(case.item.prompt), entries, match, of)
         if entries and match != "exact" and wrong:
             yield case.finding(
                 "answer-in-prompt",
@@ -236,12 +238,12 @@ def _wrong_forms(verb: str, rows: list[_Placed]) -> Iterator[LintFinding]:
             if not entries:
                 continue
             forms, own = forms_of[axis], " ".join(entries)
-            wrong = [form for form in forms if form != own and holds_all(form, entries, match)]
+            wrong = [form for form in forms if form != own and holds(form, entries, match)]
             if axis == "correctness":
                 wrong += [
                     form
                     for form in naive
-                    if form != own and form not in forms and holds_all(form, entries, match)
+                    if form != own and form not in forms and holds(form, entries, match)
                 ]
             if wrong:
                 shown = ", ".join(

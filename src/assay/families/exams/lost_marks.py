@@ -14,10 +14,9 @@ from msgspec import UNSET
 
 from assay.families.exams.answers import Answer
 from assay.families.exams.exam import Exam
-from assay.families.exams.expectations import wanted_by
 from assay.families.exams.marking import Marking
 from assay.families.exams.records import ExamResult, LostMark
-from assay.families.exams.rule import parsed
+from assay.families.exams.rules import parsed, wanted_by
 
 MAX_TEXT = 1000
 MAX_MARKS = 2000

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import UNSET, Struct
 
@@ -21,21 +21,24 @@ from assay import exact
 from assay.errors import Fault, InputError
 from assay.families.exams.answers import Answer
 from assay.families.exams.exam import Exam, ExamItem
-from assay.families.exams.expectations import item_faults, wanted_by
-from assay.families.exams.normal import Normaliser
 from assay.families.exams.rubric import ExamRubric, compile_schema, rules_of
-from assay.families.exams.rule import (
+from assay.families.exams.rules import (
     Check,
     ExpectingRule,
     MarkingRule,
     MarkingSetting,
+    TextRule,
+    item_faults,
     parsed,
     shown_text,
+    wanted_by,
 )
-from assay.families.exams.text_rules import TextRule
 from assay.families.exams.versions import SCORING_SYSTEM
-from assay.records.contract import Contract
 from assay.records.systems import is_published, system_of
+from assay.scoring.checks import Normaliser
+
+if TYPE_CHECKING:
+    from assay.records.contract import Contract
 
 MAX_FAULTS = 100
 

@@ -1,5 +1,5 @@
 """Graded exams: a list, and one result with everything that shows which of the four axes lost the
-points.
+points; exams by HTTP; their gates among the decisions.
 """
 
 from __future__ import annotations
@@ -63,9 +63,7 @@ from assay.records.typed import convert
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.pages.gate_parts import passed, rests_on
-from assay.server.pages.layout import page
-from assay.server.pages.paging import Cursor, RecordList, Text, record_page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import Cursor, PageRoute, RecordList, Text, page, record_page
 from assay.server.requests import ExamRequest
 from assay.server.routing import Route
 from assay.server.served import GatePage, Line, Served

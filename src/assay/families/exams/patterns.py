@@ -17,12 +17,12 @@ from typing import Any
 from unicodedata import combining, normalize
 
 from assay.families.exams.marking import Marked, MarkedExam
-from assay.families.exams.normal import holds_all
 from assay.families.exams.pattern_rules import PatternRule
 from assay.families.exams.policy import ExamRules, fraction, shown
 from assay.families.exams.records import PatternSeen
-from assay.families.exams.text_rules import TextRule
+from assay.families.exams.rules import TextRule
 from assay.grouping import grouped
+from assay.scoring.checks import STEPS, holds
 
 
 class _Search:
@@ -198,8 +198,8 @@ FINDERS: dict[str, Callable[[_Search, PatternRule], Iterator[PatternSeen]]] = {
 
 _LOOSER: dict[str, Callable[[str], str]] = {
     "accents": lambda text: "".join(char for char in normalize("NFD", text) if not combining(char)),
-    "punctuation": lambda text: "".join(char for char in text if char.isalnum() or char.isspace()),
-    "spacing": lambda text: " ".join(text.split()),
+    "punctuation": STEPS["strip-punctuation"].apply,
+    "spacing": STEPS["collapse-whitespace"].apply,
     "look-alikes": lambda text: normalize("NFKC", text),
 }
 
@@ -217,7 +217,7 @@ def near_matches(
     return [
         name
         for name, looser in _LOOSER.items()
-        if holds_all(looser(normal(text)), [looser(normal(entry)) for entry in expected], match)
+        if holds(looser(normal(text)), [looser(normal(entry)) for entry in expected], match)
     ]
 
 

@@ -6,10 +6,12 @@ whether the numbers of a result add up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
+from assay.files.json_files import read_json
 from assay.records.evidence import Number, OptionalNumber
 
 EXAM_SCHEMA = "assay.exam/1"
@@ -295,3 +297,11 @@ class ExamGate(_ExamPart, frozen=True, kw_only=True):
     unchecked: bool | UnsetType = UNSET
     """True if the gate was not given the exam itself."""
     baseline_written: str | UnsetType = UNSET
+
+
+def is_graded_exam(names: Sequence[str]) -> bool:
+    """Whether these inputs are one file with a graded exam."""
+    if len(names) != 1 or type(names[0]) is not str or not names[0].endswith(".json"):
+        return False  # a `StoredInput` is runs of the ledger
+    tree = read_json(names[0]).tree
+    return isinstance(tree, dict) and tree.get("schema") == EXAM_SCHEMA

@@ -9,26 +9,41 @@ under two versions are not compared (see `recalibration`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from msgspec import UNSET, Meta, UnsetType
 
 from assay import exact
 from assay.canon import digest
-from assay.families.exams.expectations import expectations_of, item_faults
-from assay.families.exams.normal import STEPS, Normaliser, step_name, unknown_step
 from assay.families.exams.pattern_rules import PatternRule, TagGroup, read_patterns
-from assay.families.exams.rule import MarkingRule, MarkingSetting, Match
-from assay.families.exams.rules import read_rule
+from assay.families.exams.rules import (
+    MarkingRule,
+    MarkingSetting,
+    expectations_of,
+    item_faults,
+    read_rule,
+)
 from assay.files.json_files import Document, Path
-from assay.records.contract import Contract, contract_of, encode
 from assay.records.evidence import Number
 from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record
 from assay.records.systems import FIRST, Version
 from assay.registry import identifier_fault
+from assay.scoring.checks import (
+    STEPS,
+    Match,
+    Normaliser,
+    contract,
+    schema_problem,
+    step_name,
+    unknown_step,
+)
+
+if TYPE_CHECKING:
+    from assay.records.contract import Contract
 
 FAMILY = "exam"
 MAX_AXES = 12
+_STEPS = ("nfc", "strip", "case-fold", "trailing-period")
 
 
 class Axis(ShelfPart, frozen=True):
@@ -113,8 +128,8 @@ class ExamRubric(ShelfPart, frozen=True, kw_only=True):
 
     @property
     def steps(self) -> list[str]:
-        """The steps of normalization; all of them where the rubric names none."""
-        return list(STEPS) if self.normalisation is UNSET else self.normalisation
+        """The steps of normalization; those of the seed's order where the rubric names none."""
+        return list(_STEPS) if self.normalisation is UNSET else self.normalisation
 
     @property
     def matching(self) -> Match:
@@ -176,10 +191,9 @@ def compile_schema(schema: Any) -> Contract:
     """The contract of a schema, which every answer is held against. Raises ValueError where this is
     not a usable JSON Schema.
     """
-    contract = contract_of(encode(schema))
-    if contract.problem:
-        raise ValueError(contract.problem)
-    return contract
+    if problem := schema_problem(schema):
+        raise ValueError(problem)
+    return contract(schema)
 
 
 def load_exam_rubric(document: Document) -> ExamRubric:

@@ -28,7 +28,7 @@ from assay.records.evidence import Number
 from assay.records.systems import Systems
 from assay.records.typed import convert
 from assay.registry import near_miss
-from assay.views.csv_rows import neutral
+from assay.views.documents import neutral
 
 SM2_SCHEMA = "assay.sm2/1"
 COLUMNS = ("item", "quality", "repetitions", "ease", "interval_days", "reviewed_on", "due")

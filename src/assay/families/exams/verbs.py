@@ -29,7 +29,7 @@ from assay.cli.ledger import stored
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, ShelfError, UsageError
-from assay.families.exams import sm2, views
+from assay.families.exams import junit, sm2, views
 from assay.families.exams.ablation import break_step
 from assay.families.exams.answers import Answers, read_answers
 from assay.families.exams.asking import (
@@ -61,7 +61,6 @@ from assay.families.exams.held_results import check_baseline, hold_against
 from assay.families.exams.lint import lint_document, lint_exam
 from assay.families.exams.lost_marks import lost_marks
 from assay.families.exams.marking import Marking, grade_exam
-from assay.families.exams.normal import step_name, unknown_step
 from assay.families.exams.policy import ExamRules
 from assay.families.exams.recalibration import recalibrated, recalibration_document, reweigh
 from assay.families.exams.records import ExamResult, LostMark
@@ -73,8 +72,8 @@ from assay.files.yaml_files import is_yaml_name
 from assay.records.systems import Systems
 from assay.registry import is_path
 from assay.release.baseline import changed
+from assay.scoring.checks import step_name, unknown_step
 from assay.services.named_baselines import find_named
-from assay.views import junit
 
 if TYPE_CHECKING:
     from collections.abc import Collection

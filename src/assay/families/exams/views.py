@@ -77,8 +77,8 @@ from assay.views.charts.chart import (
     view,
 )
 from assay.views.charts.trends import time_axis
-from assay.views.markdown_code import cell_code
-from assay.views.markdown_code import code as markdown_code
+from assay.views.markdown import cell_code
+from assay.views.markdown import code as markdown_code
 from assay.views.pieces import (
     absent,
     address,

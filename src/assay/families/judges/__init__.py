@@ -5,7 +5,6 @@ from __future__ import annotations
 from assay.family import Family, Verb
 
 _VERBS = "assay.families.judges.verbs"
-_LABEL = "assay.families.judges.label_verbs"
 _RATERS = "assay.families.judges.raters"
 
 _JUDGE = {
@@ -48,15 +47,15 @@ FAMILY = Family(
                 left="answered questions are in the journal and are not asked again",
             ),
             "label": Verb(
-                _LABEL,
+                _VERBS,
                 "draw samples for people to label, and show how well they agree",
                 actions={
-                    "new": (_LABEL, "draw a set of samples, or of pairs, from stored evaluations"),
-                    "list": (_LABEL, "list the sets, with each rater's progress"),
-                    "show": (_LABEL, "show the agreement, disagreements and comments of a set"),
-                    "export": (_LABEL, "write labels and verdicts as files for other verbs"),
+                    "new": (_VERBS, "draw a set of samples, or of pairs, from stored evaluations"),
+                    "list": (_VERBS, "list the sets, with each rater's progress"),
+                    "show": (_VERBS, "show the agreement, disagreements and comments of a set"),
+                    "export": (_VERBS, "write labels and verdicts as files for other verbs"),
                     "override": (
-                        _LABEL,
+                        _VERBS,
                         "record your own verdict; the grade does not change",
                     ),
                 },

@@ -1,5 +1,5 @@
-"""Charts of a judge: its verdicts against people's labels, and its biases with their intervals,
-from its card; its agreement over time is in `trends`.
+"""Charts of a judge: its verdicts against people's labels, its biases with their intervals; and of
+raters. Its agreement over time is in `trends`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The label sets of a project, and the form that makes one."""
+"""The pages for people who label: sets, the next item, overrides, and who labels."""
 
 from __future__ import annotations
 
@@ -50,9 +50,8 @@ from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal, cookie_name
 from assay.server.lookup import absent
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.layout import page
+from assay.server.pages.layout import SENT, PageRoute, page
 from assay.server.pages.login import local
-from assay.server.pages.routing import SENT, PageRoute
 from assay.server.pages.run import SampleContext
 from assay.server.problems import Problem, problem_of
 from assay.server.state import SERVICES, Services, check_name

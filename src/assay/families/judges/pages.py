@@ -39,9 +39,7 @@ from assay.records.judge_card import (
 from assay.records.typed import convert
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import JUDGE, READ, Principal
-from assay.server.pages.layout import page
-from assay.server.pages.paging import Cursor, RecordList, record_page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import Cursor, PageRoute, RecordList, page, record_page
 from assay.server.routing import Route
 from assay.server.served import Alarm, Served
 from assay.server.state import SERVICES, Services
@@ -49,7 +47,7 @@ from assay.services.samples import newest_evaluations
 from assay.store.drafts import Item, draft
 from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, section
 from assay.views.charts import Chart, trends
-from assay.views.evaluations import versioned
+from assay.views.evaluation import versioned
 from assay.views.pieces import (
     absent,
     address,

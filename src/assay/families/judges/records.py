@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from assay.records.evidence import ClosedRecord, Count
+from assay.services.documents import DocumentKind
 
 MAX_COMMENT = 10_000
 MAX_RATER = 200
@@ -227,3 +228,20 @@ class LabelSet(ClosedRecord, frozen=True, kw_only=True):
     """How the items were drawn."""
     items: list[LabelItem]
     """The items to label."""
+
+
+DOCUMENTS = {
+    "label": DocumentKind(
+        "assay.families.judges.records:HumanLabel",
+        "One person's label on one sample.",
+        "The label pages of `assay view` store it; `assay label export` writes it.",
+        is_input=False,
+    ),
+    "label-set": DocumentKind(
+        "assay.families.judges.records:LabelSet",
+        "A set of samples for people to label.",
+        "`assay label new` stores it.",
+        is_input=False,
+    ),
+}
+"""The documents of this family, by the name that `assay schema-of` takes."""

@@ -24,5 +24,6 @@ FAMILY = Family(
             ),
         }
     },
-    steps="assay.families.repair.repair:STEP",
+    demo="assay.families.repair.demo:part",
+    steps={"repository": "assay.families.repair.repair:STEP"},
 )

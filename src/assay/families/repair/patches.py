@@ -1,4 +1,4 @@
-"""A patch to judge, with its tree, the tests, and the command that runs one test."""
+"""A patch to judge: its tree, the tests, and the results of each test without it and with it."""
 
 from __future__ import annotations
 

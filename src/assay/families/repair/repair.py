@@ -36,6 +36,7 @@ from assay.files.json_files import parse_json
 from assay.running.compatibility import PreparedSample, touches
 from assay.running.dataset import lookup
 from assay.running.runner import PostRun
+from assay.running.steps import RunStep
 from assay.running.workflow import LoadedWorkflow, Repository
 from assay.sandbox.box_setup import TreeEntry
 from assay.sandbox.isolation import INSTALL, available
@@ -532,3 +533,18 @@ def _why(ended: SandboxVerdict) -> str:
                 words = "".join(char if char.isprintable() else "?" for char in raised[1])
                 return _ADDRESS.sub("0x...", words)[:MAX_WHY]
     return ended.reason[:MAX_WHY]
+
+
+def _tested(metadata: Mapping[str, Any]) -> Any:
+    """The digest of the project that a patch was tested in. A revision that the run names stays
+    what it is.
+    """
+    about = metadata.get("repair")
+    return about.get("tree") if isinstance(about, dict) and "base" not in about else None
+
+
+def _untestable() -> str:
+    return f"patches can't be tested here: {missing}" if (missing := lacking()) else ""
+
+
+STEP = RunStep(repair_of, _untestable, project_digest, _tested)

@@ -1,4 +1,4 @@
-"""`assay measure repair`: a patch judged by tests in the sandbox, each without it and with it."""
+"""`assay measure repair`, `patch` and `solutions`: untrusted code and patches, in the sandbox."""
 
 from __future__ import annotations
 

@@ -55,7 +55,8 @@ FAMILY = Family(
     served="assay.families.tools.pages:SERVED",
     results={"assay.schema-gate/1": "assay.families.tools.stored:GATE"},
     documents="assay.families.tools.family:DOCUMENTS",
-    conform="assay.families.tools.conform:OPERATIONS",
+    conform="assay.families.tools.conform:OPS",
     demo="assay.families.tools.demo:part",
+    doctor="assay.families.tools.jobs:JOBS",
     agents="assay.families.tools.agents:TOOLS",
 )

@@ -23,9 +23,9 @@ from assay.families.tools.records import (
     ToolCheck,
     VetoOutcome,
 )
-from assay.families.tools.rules.secrets import secret_in
 from assay.families.tools.rules.shown import ShownTool, fields_of, tool_paths, tools_of
 from assay.families.tools.source import ToolSchema
+from assay.secrets import secret_in
 
 MAX_TOOLS = 2000
 MAX_PARAMETERS = 200

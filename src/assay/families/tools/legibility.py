@@ -15,9 +15,9 @@ from assay.families.tools.records import SchemaFinding
 from assay.families.tools.rules import alike, contradictions, effects
 from assay.families.tools.rules.injection import orders_in
 from assay.families.tools.rules.rule import SchemaFindings, rules_of
-from assay.families.tools.rules.secrets import secret_in, texts
 from assay.families.tools.rules.shown import ShownTool, fields_of, tools_of
 from assay.families.tools.source import ToolSchema
+from assay.secrets import secret_in, texts
 
 BYTES_PER_TOKEN = 4
 """The usual measure for English and JSON; a tokenizer gives 20% more or less."""

@@ -47,9 +47,7 @@ from assay.records.typed import convert
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.gate_parts import rests_on
-from assay.server.pages.layout import page
-from assay.server.pages.paging import Text
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import PageRoute, Text, page
 from assay.server.problems import Problem
 from assay.server.served import GatePage, Line, Served
 from assay.server.state import SERVICES, Services

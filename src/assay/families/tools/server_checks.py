@@ -15,9 +15,9 @@ from assay.families.tools import checks
 from assay.families.tools.checks import ModuleLists, VetoCheck
 from assay.families.tools.declaration import Declaration, declaration_of
 from assay.families.tools.key_owners import named_keys
-from assay.families.tools.rules.secrets import texts
 from assay.families.tools.source import Module, ToolSchema, split_version
 from assay.families.tools.veto import CLEAN, NOT_APPLICABLE, UNDETERMINED, VETO
+from assay.secrets import texts
 
 MODULES, KEYS, TERMS = "malicious-module", "api-key-domain-mismatch", "tos-attached"
 _ASK = "declare them with --declare FILE when you check, import or grade the server"

@@ -81,6 +81,7 @@ from assay.families.tools.records import (
 )
 from assay.families.tools.regrade import RegradeOutcome, primitive, regrade, stale_nodes
 from assay.families.tools.report import report_document, shown_text_of
+from assay.families.tools.sarif import sarif
 from assay.families.tools.scorer import PromptJudge, command_judge, endpoint_judge, score_prompts
 from assay.families.tools.server_checks import run_checks
 from assay.families.tools.source import ToolSchema
@@ -728,8 +729,6 @@ def _write(
     for path in outputs:
         made = {**document, **systems}
         if path.endswith(".sarif"):
-            from assay.views.sarif import sarif
-
             made = sarif(
                 [(shown_source(file), file_findings) for file, file_findings in findings],
                 {rule.id: rule for rule in table},

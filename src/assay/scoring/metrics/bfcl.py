@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from assay.scoring.metrics.equality import is_among, same
+from assay.scoring.checks import is_among, same
 
 UNREADABLE = "ast_decoder:decoder_failed"
 _SIMPLE = "simple_function_checker"

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, get_args
 from assay import exact
 from assay.records.evidence import Severity
 from assay.registry import near_miss
+from assay.scoring.checks import MATCHES, STEPS, step_name
 from assay.scoring.metrics.calls import Mode, Over
-from assay.scoring.metrics.comparing import COMPARE, STEPS
 from assay.scoring.metrics.measure import Measure
 
 
@@ -58,7 +58,7 @@ ACCEPTED: dict[str, Accepted] = {
     "k": _COUNT,
     "latency_ms_bad": _AMOUNT,
     "latency_ms_good": _AMOUNT,
-    "match": _one_of(COMPARE),
+    "match": _one_of(MATCHES),
     "mode": _one_of(get_args(Mode)),
     "output": Accepted(
         "the name of an output, or null for all that are expected",
@@ -71,10 +71,7 @@ ACCEPTED: dict[str, Accepted] = {
     ),
     "steps": Accepted(
         f"a list of {', '.join(STEPS)}",
-        lambda value: (
-            isinstance(value, list | tuple)
-            and all(isinstance(x, str) and x in STEPS for x in value)
-        ),
+        lambda value: isinstance(value, list | tuple) and None not in map(step_name, value),
     ),
     "threshold": Accepted("a number from 0 to 1", lambda value: _is_amount(value, 1)),
     "weights": Accepted(

@@ -1,12 +1,12 @@
 """Measures that compare outputs with expected values, after named normalisation steps.
 
-The steps and comparators are in `comparing`, the similarity of texts is in `similarity`, the
-equality of JSON values is in `equality`, and the closeness of numbers is in `values`.
+The comparisons are those of `checks`; the similarity of texts is in `similarity`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from math import fsum
 from typing import Any
 
@@ -15,16 +15,15 @@ from msgspec import structs
 from assay.errors import InputError
 from assay.exact import Ratio
 from assay.records.evidence import Run
-from assay.scoring.metrics.comparing import COMPARE, is_exact, normalised, wanted_text
-from assay.scoring.metrics.equality import same
+from assay.scoring.checks import Normaliser, expected_text, holds, is_close, number_of, same
 from assay.scoring.metrics.measure import Measure, Undetermined
 from assay.scoring.metrics.similarity import bleu, edit_similarity, rouge_l, token_recall
-from assay.scoring.metrics.values import is_close, numeric
 
 # --- measures of one run
 
 _Pair = tuple[str, Any, Any]
 _Reader = Callable[["Run", Mapping[str, Any]], Any]
+_normal = lru_cache(maxsize=256)(Normaliser)
 _ABSENT = object()
 """An output that is not there, which no expected value equals, not even null."""
 
@@ -81,13 +80,13 @@ def _each(run: Run, params: Mapping[str, Any], compare: _Compare) -> list[Any]:
     return results
 
 
-def _share(holds: _Compare) -> Callable[[Run, Mapping[str, Any]], Any]:
+def _share(compare: _Compare) -> Callable[[Run, Mapping[str, Any]], Any]:
     """A measure of how many expected outputs pass a comparison. A missing output doesn't pass:
     leaving it out of the count would reward silence.
     """
 
     def read(run: Run, params: Mapping[str, Any]) -> Any:
-        verdicts = _each(run, params, holds)
+        verdicts = _each(run, params, compare)
         return {"passed": sum(verdicts), "total": len(verdicts)}
 
     return read
@@ -95,7 +94,8 @@ def _share(holds: _Compare) -> Callable[[Run, Mapping[str, Any]], Any]:
 
 def _equal(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     if isinstance(actual, str) and isinstance(expected, str):
-        return is_exact(actual, expected, steps=params.get("steps", ()))
+        normal = _normal(tuple(params.get("steps", ())))
+        return normal(actual) == normal(expected)
     return same(actual, expected)
 
 
@@ -103,17 +103,16 @@ def _contains(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
     wanted = expected if isinstance(expected, list) else [expected]
     if not wanted or not all(isinstance(item, str) for item in wanted):
         raise Undetermined("the expected value must be a string or a list of strings")
-    compare, steps = COMPARE[params["match"]], params["steps"]
-    for item in wanted:
-        wanted_text(item, steps)
-    return isinstance(actual, str) and all(compare(actual, item, steps=steps) for item in wanted)
+    normal = _normal(tuple(params["steps"]))
+    entries = [expected_text(item, normal) for item in wanted]
+    return isinstance(actual, str) and holds(normal(actual), entries, params["match"])
 
 
 def _close(actual: Any, expected: Any, params: Mapping[str, Any]) -> bool:
-    wanted = numeric(expected)
+    wanted = number_of(expected)
     if wanted is None:
         raise Undetermined("the expected value is not a number")
-    given = numeric(actual)
+    given = number_of(actual)
     return given is not None and is_close(
         given, wanted, absolute=params.get("absolute", 0), relative=params.get("relative", 0)
     )
@@ -129,8 +128,8 @@ def _mean(
             raise Undetermined("the expected value is not a string")
         if not isinstance(actual, str):
             return 0.0
-        steps = params.get("steps", ())
-        similarity = score(normalised(actual, steps), normalised(expected, steps))
+        normal = _normal(tuple(params.get("steps", ())))
+        similarity = score(normal(actual), normal(expected))
         if similarity is None:
             raise Undetermined("there are no words to compare")
         return similarity.num / similarity.den if isinstance(similarity, Ratio) else similarity
@@ -222,7 +221,7 @@ TEXT = (
         _share(_close),
         params={"output": None, "absolute": 0, "relative": 0},
         limits=(
-            "A text counts where all of it is one plain number. The wider of the two tolerances"
+            "A text counts where all of it is one number, as `1,000.5` is. The wider tolerance"
             " holds."
         ),
     ),

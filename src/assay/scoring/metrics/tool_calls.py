@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from assay.errors import FaultList, InputError, UsageError
 from assay.files.json_files import parse_json
 from assay.registry import near_miss
+from assay.scoring.checks import is_among
 from assay.scoring.metrics import bfcl
 from assay.scoring.metrics.calls import (
     BFCL,
@@ -23,7 +24,6 @@ from assay.scoring.metrics.calls import (
     WrittenCall,
     match,
 )
-from assay.scoring.metrics.equality import is_among
 
 KEPT_FAULTS = 100
 

@@ -13,22 +13,19 @@ from starlette.responses import Response
 
 from assay.server.bodies import header
 from assay.server.pages import (
-    attachments,
-    charts,
     compare,
     decisions,
     evaluation,
     evaluations,
     files,
     library,
-    live,
     login,
     overview,
     run,
     running,
     runs,
 )
-from assay.server.pages.routing import PageRoute, mark, refused
+from assay.server.pages.layout import PageRoute, mark, refused
 from assay.server.served import served
 
 PAGES = (
@@ -36,15 +33,12 @@ PAGES = (
     evaluations,
     evaluation,
     running,
-    attachments,
     runs,
-    live,
     run,
     compare,
     decisions,
     library,
     login,
-    charts,
     files,
 )
 """Every file with pages of the core. If an address matches two, the first one serves it."""

@@ -20,20 +20,19 @@ from starlette.responses import RedirectResponse, Response
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence
 from assay.records.decision import read_decision
+from assay.records.samples import SampleRow, SampleTexts, SideName, TextCollector, page_of
 from assay.release.policy import ReleasePolicy, ReleaseRules, make_release_rules
 from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal
-from assay.server.graded_by import grader_by, with_additions
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
+from assay.server.pages.layout import SENT, PageRoute, page
+from assay.server.posted_runs import grader_by, with_additions
 from assay.server.problems import Problem
 from assay.server.routes.decisions import store_last
 from assay.server.state import SERVICES, Services, check_name
 from assay.services.evaluation_choice import EvaluationChoice
 from assay.services.evaluations import evaluation_label, first_grade
 from assay.services.regraded import regraded
-from assay.services.sample_texts import read_texts
 from assay.services.samples import (
     baseline_runs,
     newest_evaluations,
@@ -41,7 +40,7 @@ from assay.services.samples import (
     sample_rows,
     with_texts,
 )
-from assay.services.sides import Documents
+from assay.services.sides import Documents, read_texts
 from assay.services.stored_compare import DecidedSides, ReleaseSide, choose_for, decide_stored
 from assay.services.stored_sides import Take, decision_drafts
 from assay.store.baselines import find_baseline, list_baselines
@@ -60,29 +59,25 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.compare import (
+    ON_A_PAGE,
+    UNMOVED,
+    ComparedSample,
     CompareForm,
+    CompareQuery,
     Version,
+    compare_samples,
+    count_movements,
     decision_parts,
     movement_chips,
     order_hint,
     page_links,
     samples_table,
     search_box,
+    select_compared,
     versions_table,
 )
-from assay.views.compare_rows import (
-    ON_A_PAGE,
-    UNMOVED,
-    ComparedSample,
-    CompareQuery,
-    compare_samples,
-    count_movements,
-    select_compared,
-)
-from assay.views.decision_samples import NAMED, SampleTexts, SideName, TextCollector, new_failures
+from assay.views.decision import NAMED, new_failures
 from assay.views.pieces import address, link, phrase, sentence, strong
-from assay.views.sample_query import page_of
-from assay.views.samples import SampleRow
 
 _BARS = {
     "tolerance": "tolerance {:g} points",

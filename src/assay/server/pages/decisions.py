@@ -15,11 +15,17 @@ from starlette.responses import Response
 
 from assay import exact
 from assay.records.decision import DECISION_SCHEMA, Decision, read_decision
+from assay.records.samples import (
+    NO_TEXTS,
+    SideName,
+    TextCollector,
+    Texts,
+    sample_evidence,
+    sample_grade,
+)
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages.layout import block, page
-from assay.server.pages.paging import Cursor, RecordList, Text, record_page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import Cursor, PageRoute, RecordList, Text, block, page, record_page
 from assay.server.served import Line, gate_pages
 from assay.server.state import SERVICES, Services
 from assay.services.evaluations import StoredEvaluation, evaluation_label, list_evaluations
@@ -31,16 +37,14 @@ from assay.store.recent import SIDES, SideWorkflows, sides_of
 from assay.views.blocks import Column, Empty, Facts, Field, Paragraph, Part, Section, Table, section
 from assay.views.charts import Chart
 from assay.views.charts.decisions import ScorePair
-from assay.views.decision import OUTCOMES
-from assay.views.decision_samples import (
-    NO_TEXTS,
-    SideName,
-    TextCollector,
-    Texts,
+from assay.views.decision import (
+    MAX_ROWS,
+    OUTCOMES,
+    decision_charts,
+    decision_view,
     samples_to_show,
     title_in,
 )
-from assay.views.decision_sections import MAX_ROWS, decision_charts, decision_view
 from assay.views.pieces import (
     address,
     clip,
@@ -53,7 +57,6 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.pieces import listed as listed_pieces
-from assay.views.samples import sample_evidence, sample_grade
 
 MOST = 1000
 """Up to this many runs of a side, every pair is shown."""

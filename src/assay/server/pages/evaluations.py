@@ -8,15 +8,14 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from assay.server.auth import READ, Principal
-from assay.server.pages.paging import Cursor, RecordList, Text, record_page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import Cursor, PageRoute, RecordList, Text, record_page
 from assay.server.state import SERVICES, Services
 from assay.services.evaluations import read_brief
 from assay.store.drafts import Item
 from assay.store.listing import evaluation_tags
 from assay.store.names import seen
 from assay.views.blocks import Empty, Field, Table
-from assay.views.evaluations import evaluations_list
+from assay.views.evaluation import evaluations_list
 from assay.views.pieces import address
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -28,11 +28,11 @@ from assay.scoring.profile import Profile, make_plan
 from assay.scoring.rubric import Rubric
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages.layout import page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import PageRoute, page
 from assay.server.routes.library import plain
 from assay.server.state import SERVICES, Services, check_name, on_shelf
-from assay.services.workflows import LOOKED_AT, evaluations_graded_by
+from assay.services.samples import NEWEST_LOOKED_AT as LOOKED_AT
+from assay.services.samples import evaluations_graded_by
 from assay.store.recent import GradedBy
 from assay.views.blocks import (
     Column,
@@ -49,7 +49,7 @@ from assay.views.blocks import (
     contents,
     section,
 )
-from assay.views.evaluations import versioned
+from assay.views.evaluation import versioned
 from assay.views.events import plain as plain_event
 from assay.views.pieces import (
     absent,

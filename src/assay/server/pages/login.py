@@ -12,8 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from assay.server.auth import Gatekeeper, cookie_name
 from assay.server.bodies import header
-from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
+from assay.server.pages.layout import SENT, PageRoute, page
 from assay.server.problems import Problem
 from assay.views.blocks import (
     Note,

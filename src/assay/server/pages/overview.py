@@ -15,19 +15,17 @@ from starlette.responses import Response
 
 from assay.errors import count
 from assay.records.decision import DECISION_SCHEMA
-from assay.records.evaluation import Evaluation
+from assay.records.evaluation import Evaluation, WorkflowBaseline
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.evaluations import FIRST
-from assay.server.pages.layout import page
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import PageRoute, page
 from assay.server.pages.running import running_section
 from assay.server.pages.runs import POST
 from assay.server.served import Alarm, gate_pages, served
 from assay.server.state import SERVICES, Services
 from assay.services.evaluations import StoredEvaluation, read_evaluation
-from assay.services.samples import sample_rows
-from assay.services.workflows import WorkflowState, listed_workflows, workflow_states
+from assay.services.samples import WorkflowState, listed_workflows, sample_rows, workflow_states
 from assay.stats.intervals import wilson
 from assay.store import jobs, recent
 from assay.store.listing import GradeOf, grades_of
@@ -35,9 +33,9 @@ from assay.store.names import ActiveWorkflow
 from assay.views.blocks import Empty, Group, Pager, Paragraph, Part, Section, Sentences, section
 from assay.views.charts import Chart
 from assay.views.decision import decided as decided_as
-from assay.views.evaluations import unchecked
+from assay.views.evaluation import unchecked
 from assay.views.pieces import address, clip, link, moment, phrase, small, verdict
-from assay.views.workflow_card import CardBaseline, CardRuns, runs_card, trend, workflow_card
+from assay.views.workflow_card import CardRuns, runs_card, trend, workflow_card
 
 FAILED_LOOKED_AT = 200
 JOBS = 8
@@ -159,12 +157,12 @@ def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
             )
 
 
-def _called(baseline: CardBaseline) -> str:
+def _called(baseline: WorkflowBaseline) -> str:
     named = f"the baseline {clip(baseline.name, NAME)}"
     return named if baseline.name else "an earlier evaluation"
 
 
-def _lost(name: str, evaluation: Evaluation, baseline: CardBaseline) -> Alarm:
+def _lost(name: str, evaluation: Evaluation, baseline: WorkflowBaseline) -> Alarm:
     """An alarm for samples that were left out, because they can't fail."""
     of = baseline.evaluation
     before = f"baseline:{baseline.name}" if of is None else of.id
@@ -178,7 +176,7 @@ def _lost(name: str, evaluation: Evaluation, baseline: CardBaseline) -> Alarm:
     )
 
 
-def _worse(baseline: CardBaseline | None) -> Evaluation | None:
+def _worse(baseline: WorkflowBaseline | None) -> Evaluation | None:
     """The evaluation that the newest one is shown to be worse than; None if there is none."""
     if baseline is None or baseline.evaluation is None or baseline.difference is None:
         return None

@@ -15,11 +15,24 @@ from starlette.responses import Response
 from assay.errors import AssayError
 from assay.files.json_files import Document
 from assay.records.evidence import Run, title_of
+from assay.records.grade_line import GradeLine
 from assay.records.reading import read_run
+from assay.records.samples import (
+    QUESTIONS,
+    SampleEvidence,
+    SampleQuery,
+    SampleRow,
+    SampleRun,
+    answer_text,
+    main_text,
+    neighbours,
+    read_query,
+    sample_evidence,
+    select_samples,
+)
 from assay.server.auth import READ, Principal
 from assay.server.lookup import RunWithGrades, run_with_grades
-from assay.server.pages.layout import page
-from assay.server.pages.routing import SENT, PageRoute
+from assay.server.pages.layout import SENT, PageRoute, page
 from assay.server.problems import Problem
 from assay.server.routing import reads
 from assay.server.run_pages import briefly
@@ -48,8 +61,7 @@ from assay.views.blocks import (
     parts_of,
     section,
 )
-from assay.views.grade_line import GradeLine, outcome
-from assay.views.grounding import grounding
+from assay.views.grade_line import outcome
 from assay.views.pieces import (
     Piece,
     absent,
@@ -68,6 +80,7 @@ from assay.views.pieces import (
     small,
     verdict,
 )
+from assay.views.run import grounding, timeline, tool_calls
 from assay.views.sample import (
     LONGEST,
     OtherAnswer,
@@ -78,17 +91,6 @@ from assay.views.sample import (
     verdict_line,
     versions,
 )
-from assay.views.sample_query import SampleQuery, neighbours, read_query, select_samples
-from assay.views.samples import (
-    QUESTIONS,
-    SampleEvidence,
-    SampleRow,
-    SampleRun,
-    answer_text,
-    main_text,
-    sample_evidence,
-)
-from assay.views.trace import timeline, tool_calls
 from assay.views.values import json_text
 
 SHOWN = 20

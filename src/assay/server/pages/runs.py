@@ -15,9 +15,7 @@ from assay.records.grade import LETTERS
 from assay.scoring.gates import GATES
 from assay.server import lookup
 from assay.server.auth import READ, Principal
-from assay.server.pages.layout import page
-from assay.server.pages.paging import Cursor, Text
-from assay.server.pages.routing import PageRoute
+from assay.server.pages.layout import Cursor, PageRoute, Text, page
 from assay.server.pages.run import COLUMNS, brief_runs, part_of, reasons, rows_of_runs
 from assay.server.run_pages import is_within, read_span, run_page
 from assay.server.state import SERVICES, Services

@@ -21,8 +21,8 @@ from assay.release.plan import check_plan
 from assay.release.policy import ReleaseRules, make_release_rules
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import BASELINE, WRITE, Principal
-from assay.server.graded_by import check_same, grader_by, with_additions, with_configured
 from assay.server.grading import BasedGrader
+from assay.server.posted_runs import check_same, grader_by, with_additions, with_configured
 from assay.server.problems import Problem
 from assay.server.requests import SIDE, BaselineRequest, DecisionRequest, StoredSide
 from assay.server.routing import Route
@@ -46,7 +46,6 @@ from assay.services.grading import Grader
 from assay.services.rules import GradedSide, RulesRequest, graded_side, rules_for
 from assay.services.sides import severe_of
 from assay.services.stored_compare import ReleaseSide, origin_of
-from assay.services.stored_grades import NO_BASIS
 from assay.services.stored_sides import (
     KeptSide,
     baseline_draft,
@@ -55,6 +54,7 @@ from assay.services.stored_sides import (
     keep_side,
     replacing,
 )
+from assay.services.storing import NO_BASIS
 from assay.store.drafts import Body, Draft, Stored
 from assay.store.reading import FILTERS
 

@@ -32,7 +32,7 @@ from assay.running.workflow import LoadedWorkflow
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
 from assay.server.executing import Executor, ended
-from assay.server.graded_by import grader_of, rules_digest
+from assay.server.posted_runs import grader_of, rules_digest
 from assay.server.problems import Problem, misfit
 from assay.server.requests import ExecutionRequest, NamedDataset, NamedVersion
 from assay.server.routing import Route

@@ -19,7 +19,7 @@ from assay.server.auth import READ, Principal
 from assay.server.problems import Problem
 from assay.server.routing import Route
 from assay.server.state import SERVICES, Services, check_name, on_shelf
-from assay.services.documents import DOCUMENTS
+from assay.services.documents import document_kinds
 from assay.store.names import seen
 
 router = APIRouter(route_class=Route, prefix="/api/v1", tags=["library"], responses=openapi.EVERY)
@@ -95,9 +95,10 @@ def list_datasets(request: Request, principal: Principal = READ) -> Response:
 @router.get("/schema-of/{name}", summary="A published JSON Schema")
 def get_schema(request: Request, name: str, principal: Principal = READ) -> Response:
     """The schema of a document, by the name that `assay schema-of` takes."""
-    if name not in DOCUMENTS:
+    kind = document_kinds().get(name)
+    if kind is None:
         raise lookup.absent("schema", name)
-    return bodies.answer(request, DOCUMENTS[name].schema)
+    return bodies.answer(request, kind.schema)
 
 
 def _root(services: Services = SERVICES) -> str:

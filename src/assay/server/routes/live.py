@@ -22,7 +22,7 @@ from assay.records.reading import read_record, read_run
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal, still_admitted
 from assay.server.evaluating import evaluate, stopped
-from assay.server.graded_by import grader_of
+from assay.server.posted_runs import grader_of
 from assay.server.problems import Problem, misfit
 from assay.server.requests import EventRequest, StepStart
 from assay.server.routing import Route
@@ -33,7 +33,7 @@ from assay.store.events import Event, RunUpdate
 from assay.store.facets import key as index_key
 from assay.store.serving import now_text
 from assay.views import events
-from assay.views.event_schema import inlined
+from assay.views.events import inlined
 
 router = APIRouter(
     route_class=Route, prefix="/api/v1/runs", tags=["events"], responses=openapi.EVERY

@@ -9,16 +9,15 @@ from starlette.responses import Response
 
 from assay.server import bodies, lookup, openapi
 from assay.server.auth import READ, WRITE, Principal
-from assay.server.graded_by import grader_of
 from assay.server.grading import BasedGrader
-from assay.server.posted_runs import post_lines, post_list, post_one
+from assay.server.posted_runs import grader_of, post_lines, post_list, post_one
 from assay.server.requests import ExecutionRequest
 from assay.server.routes import executions
 from assay.server.routing import Route, reads
 from assay.server.run_pages import run_page
 from assay.server.state import SERVICES, Services
 from assay.store.listing import grades_of
-from assay.views.event_schema import inlined
+from assay.views.events import inlined
 
 ADDRESS = "/api/v1/runs"
 _EXECUTION = executions.SCHEMA.encode()

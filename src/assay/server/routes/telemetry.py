@@ -25,12 +25,12 @@ from assay.importers.otlp import run_of
 from assay.server import bodies, openapi
 from assay.server.auth import READ, Principal, admit
 from assay.server.background import Background, is_dead
-from assay.server.graded_by import grader_of
 from assay.server.grading import StoredGrade, make
+from assay.server.posted_runs import grader_of
 from assay.server.problems import Problem, problem_of
 from assay.server.routing import Route, reads
 from assay.server.state import SERVICES, Services
-from assay.services.stored_grades import links_draft
+from assay.services.storing import links_draft
 from assay.store import queue
 from assay.store import traces as stored
 from assay.store.database_errors import is_away

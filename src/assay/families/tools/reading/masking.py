@@ -7,7 +7,7 @@ import shlex
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from assay.families.tools.rules.secrets import names_a_secret, secret_in
+from assay.secrets import names_a_secret, secret_in
 
 
 def url_shown(url: str) -> str:

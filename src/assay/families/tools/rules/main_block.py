@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from assay.families.tools.rules.rule import SchemaFindings
-from assay.families.tools.rules.secrets import secret_in, texts
 from assay.families.tools.source import ToolSchema
+from assay.secrets import secret_in, texts
 
 MIME_TYPES = ("application/json", "image/png", "text/plain")
 METHODS = ("GET", "POST", "PUT", "DELETE")
