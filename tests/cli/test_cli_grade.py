@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from assay.cli.main import VERBS
+from assay.cli.verbs import VERBS
 from assay.errors import EXIT_CODES_TEXT
 from assay.errors.codes import CODES as CODES
 from assay.files.json_files import parse_json

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from assay.cli.main import VERBS
 from assay.cli.process import INTERRUPTED, PIPE
+from assay.cli.verbs import VERBS
 from commands import ASSAY
 from documents import run as evidence
 from documents import scorecard

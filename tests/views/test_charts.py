@@ -23,8 +23,8 @@ from assay.canon import number_text, plain
 from assay.errors import UsageError
 from assay.families.exams import views as exam_history
 from assay.families.exams import views as exams
-from assay.families.exams.document import exam_result
 from assay.families.exams.records import ExamFileCount, ExamResult, PatternSeen
+from assay.families.exams.results import exam_result
 from assay.families.exams.views import ExamPoint, exam_charts, exam_page
 from assay.families.judges import charts as agreement
 from assay.families.judges import charts as judges

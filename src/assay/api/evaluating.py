@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from assay.api.configured import configured
 from assay.api.functions import as_workflow, named, plain_name
 from assay.api.results import EvaluationOutcome
 from assay.errors import InputError, UsageError
 from assay.files.json_files import Document
+from assay.project.settings import configured
 from assay.registry import is_path
 from assay.running.columns import is_misspelt_assert
 from assay.running.dataset import from_rows, read_dataset

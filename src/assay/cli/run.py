@@ -22,16 +22,16 @@ from assay.canon import digest, time_text
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import BARS, CHOICES, STORE, Bounds, Command, Options, arg, flag
-from assay.cli.grade import Grading, choice_of
+from assay.cli.grade import GradedPiece, Grading, StreamWorker, choice_of, pass_bar
 from assay.cli.hints import GRADED_BY, command, release_step
 from assay.cli.judging import amount, note_usage
 from assay.cli.ledger import ledger_options
 from assay.cli.progress import Progress
-from assay.cli.run_profile import configured_scorers
 from assay.cli.run_samples import choose
 from assay.cli.run_settings import (
     DEFAULT_FOLDER,
     DEFAULT_WORKFLOW,
+    AskedRun,
     already_begun,
     print_progress,
     recall,
@@ -39,12 +39,12 @@ from assay.cli.run_settings import (
     resume_command,
     settings_of,
 )
-from assay.cli.stream import StreamWorker
-from assay.cli.totals import GradedPiece, pass_bar
 from assay.errors import Fault, UsageError, count
 from assay.files.atomic import refuse_links_out
+from assay.files.inputs import Source
 from assay.files.json_files import Document
 from assay.judging.config import JudgeSpec
+from assay.project.settings import scorers_of
 from assay.records.evaluation import Evaluation
 from assay.running.adapters.loading import exits_as_errors
 from assay.running.columns import column_uses, columns_text
@@ -82,19 +82,21 @@ Piece = GradedPiece | list[Fault]
 
 def run(options: Options) -> int:
     """Run the verb."""
-    recall(options)
-    pass_bar(options)  # a slip in it must not cost a run
-    sinks = opt.outputs(options)
+    asked = recall(options)
+    pass_bar(asked.options)  # a slip in it must not cost a run
+    sinks = opt.outputs(asked.options)
     exits_as_errors()
-    plan = _planned(options)
+    plan = _planned(asked)
     request, folder = plan.request, str(plan.request.folder)
+    options = _graded_by(asked.options, plan)
     _report_plan(options, plan)
     watch = _Grades(options, plan)
     work = WorkflowRun(plan, watch)
     if not options.resume:
         # before the journal: a journal is never without the settings to resume by
-        remember(options, request.settings, folder)
-    options.files, options.output = [watch.evidence], sinks
+        remember(asked, request.settings, folder, request.chosen)
+    evidence = Source(watch.evidence, watch.evidence)
+    options = options.with_values(files=[evidence], output=sinks)
     grading = Grading(
         options,
         builder=plan.builder(),
@@ -134,14 +136,13 @@ def run(options: Options) -> int:
     return code
 
 
-def _planned(options: Options) -> RunPlan:
-    """What the options ask for, found and checked before anything runs. From now on they name the
-    profile that the runs are graded by.
-    """
+def _planned(asked: AskedRun) -> RunPlan:
+    """What is asked for, found and checked before anything runs."""
+    options = asked.options
     workflow = read_workflow(options.workflow)
     settings = settings_of(options, workflow)
     dataset = read_dataset(options.dataset)
-    options.chosen = choose(options, dataset)
+    chosen = choose(options, dataset, asked.chosen)
     graded_by = choice_of(options)
     folder = options.work or os.path.join(DEFAULT_FOLDER, settings.name)
     request = RunRequest(
@@ -150,25 +151,30 @@ def _planned(options: Options) -> RunPlan:
         settings=settings,
         choice=structs.replace(graded_by, profile=options.profile),
         required=graded_by.profile,
-        scorers=configured_scorers(options),
-        chosen=options.chosen,
+        scorers=[] if options.config is None else scorers_of(options.config),
+        chosen=chosen,
         limit=options.limit,
         judge=_judge_of(options),
         judging=not options.no_judge,
         max_calls=options.max_calls,
         folder=folder,
         resume=bool(options.resume),
-        started=options.started,
+        started=asked.started,
     )
     try:
-        plan = plan_run(request)
+        return plan_run(request)
     except Begun as error:
         raise already_begun(options, folder, finished=error.finished) from None
-    if plan.own is not None:
-        options.profile, options.rubric = plan.choice.profile, plan.choice.rubric
-        if options.sources:  # so that printed commands name it
-            options.sources = {**options.sources, "profile": "command line"}
-    return plan
+
+
+def _graded_by(options: Options, plan: RunPlan) -> Options:
+    """The options with what scorers and assertions add to the profile, as if it was asked for."""
+    if plan.own is None:
+        return options
+    # so that printed commands name it
+    sources = {**options.sources, "profile": "command line"} if options.sources else {}
+    choice = plan.choice
+    return options.with_values(profile=choice.profile, rubric=choice.rubric, sources=sources)
 
 
 def _judge_of(options: Options) -> JudgeSpec | None:
@@ -408,7 +414,7 @@ def _show_evaluation(
         again = f"`{resume}` asks for them again and repeats nothing else."
         notes = [f"{sentence} {again}" for sentence in judging.sentences]
     more = ledger_options(options) if stored else ""
-    runs, carry = (evaluation.name, ()) if stored else (options.files[0], GRADED_BY)
+    runs, carry = (evaluation.name, ()) if stored else (options.files[0].name, GRADED_BY)
     commands = [
         (
             command("explain", runs, "--run", graded_run.run_id, options=options, carry=GRADED_BY)
@@ -444,14 +450,20 @@ def _report_repeats(repeats: Mapping[str, Any]) -> None:
 _JUDGING = (
     arg(
         "--judge",
+        resumed="judge",
         kind="path",
         key="judge",
         metavar="FILE",
         help="judge every run: a judge's description (YAML), or its name in assay.yaml",
     ),
-    flag("--no-judge", "don't judge; criteria that need a judge stay missing, and count as 0"),
+    flag(
+        "--no-judge",
+        "don't judge; criteria that need a judge stay missing, and count as 0",
+        resumed="judge",
+    ),
     arg(
         "--max-usd",
+        resumed="judge",
         kind="number",
         key="limits.judge_usd",
         metavar="X",
@@ -459,6 +471,7 @@ _JUDGING = (
     ),
     arg(
         "--max-calls",
+        resumed="judge",
         key="limits.judge_calls",
         within=Bounds(least=1),
         type=int,
@@ -477,6 +490,7 @@ COMMANDS = {
         (
             arg(
                 "workflow",
+                resumed="named",
                 kind="name",
                 key="workflow",
                 nargs="?",
@@ -488,6 +502,7 @@ COMMANDS = {
             ),
             arg(
                 "--dataset",
+                resumed="named",
                 kind="name",
                 key="dataset",
                 metavar="D",
@@ -507,6 +522,7 @@ COMMANDS = {
             ),
             arg(
                 "--timeout",
+                resumed="as begun",
                 key="limits.timeout_s",
                 within=Bounds(above=0, below=10_000_000),
                 type=float,
@@ -515,6 +531,7 @@ COMMANDS = {
             ),
             arg(
                 "--retries",
+                resumed="as begun",
                 key="limits.retries",
                 within=Bounds(0, 100_000),
                 type=int,
@@ -526,6 +543,7 @@ COMMANDS = {
             ),
             arg(
                 "--repeat",
+                resumed="as begun",
                 key="repeats",
                 within=Bounds(1, 100_000),
                 type=int,
@@ -535,6 +553,7 @@ COMMANDS = {
             ),
             arg(
                 "--limit",
+                resumed="as begun",
                 key="limits.samples",
                 within=Bounds(1, 100_000),
                 type=int,
@@ -543,6 +562,7 @@ COMMANDS = {
             ),
             arg(
                 "--only",
+                resumed="as begun",
                 kind="name",
                 metavar="NAMES|FILE",
                 help=(
@@ -552,6 +572,7 @@ COMMANDS = {
             ),
             arg(
                 "--failed-in",
+                resumed="as begun",
                 kind="name",
                 metavar="NAME",
                 help=(
@@ -561,6 +582,7 @@ COMMANDS = {
             ),
             arg(
                 "--name",
+                resumed="new",
                 kind="text",
                 trust="freely",
                 metavar="NAME",
@@ -571,6 +593,7 @@ COMMANDS = {
             ),
             arg(
                 "--work",
+                resumed="new",
                 kind="path",
                 metavar="DIR",
                 help=(

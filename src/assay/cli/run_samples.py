@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.cli import options as opt
-from assay.cli.ledger_names import LedgerNames
 from assay.cli.parsing import Options
+from assay.cli.references import ledger_names
 from assay.errors import InputError, UsageError, count, few
 from assay.files.inputs import open_input
 from assay.files.json_files import Document, limited, read_documents, read_json
@@ -20,13 +20,14 @@ from assay.running.dataset import LoadedDataset
 from assay.services.evaluations import stored_items
 
 
-def choose(options: Options, dataset: LoadedDataset) -> list[str] | None:
+def choose(
+    options: Options, dataset: LoadedDataset, begun_with: list[str] | None = None
+) -> list[str] | None:
     """The ids of the samples that `--only` or `--failed-in` chooses; None for all of them. A
-    resumed run has those that it was started with.
+    resumed run has those that it was begun with.
     """
     known = [sample.id for sample in dataset.samples]
     if options.resume:
-        begun_with: list[str] | None = options.chosen
         return begun_with
     if options.only is not None and options.failed_in is not None:
         raise UsageError("CLI-001", "--only and --failed-in both choose samples.", fix="Give one.")
@@ -105,7 +106,7 @@ def _failed_in(options: Options, dataset: LoadedDataset, known: Sequence[str]) -
     if is_path(named):
         failed = _failed(_graded_in(named), dataset, named)
     else:
-        with LedgerNames(options) as names:
+        with ledger_names(options) as names:
             stored = names.get(named).evaluation
             if stored is None:
                 raise UsageError(

@@ -8,8 +8,7 @@ import os
 import re
 import sys
 from datetime import UTC, datetime
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import pretty, time_text
 from assay.cli import options as opt
@@ -19,6 +18,8 @@ from assay.files.atomic import write_file
 from assay.files.json_files import read_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.cli.parsing import Options
     from assay.running.runner import RunSettings
     from assay.running.workflow import LoadedWorkflow
@@ -28,56 +29,47 @@ DEFAULT_FOLDER = "assay-runs"
 
 DEFAULT_WORKFLOW = "workflow.yaml"
 
-_REMEMBERED = (
-    "workflow",
-    "dataset",
-    "repeat",
-    "limit",
-    "only",
-    "failed_in",
-    "timeout",
-    "retries",
-    "profile",
-    "policy",
-    "rubric",
-    "library",
-    "judge_card",
-    "store",
-    "no_store",
-    "project",
-)
 
-_STANDARD = {"repeat": 1, "policy": "workflow", "project": "default"}
-"""The defaults of those that have one."""
+class AskedRun(NamedTuple):
+    """What a run was asked for, with what the run that it resumes was begun with."""
 
-_ANEW = (("judge", "no_judge", "max_usd", "max_calls"), ("min_pass_rate", "confidence"))
-
-"""Options that may be given again when a run is resumed, each group as a whole."""
+    options: Options
+    started: datetime
+    settings: Mapping[str, Any]
+    """What `--resume` needs, before scorers and assertions extend the profile: they do so again
+    when the run goes on.
+    """
+    chosen: list[str] | None = None
+    """The samples that the resumed run was begun with, where `--only` or `--failed-in` chose."""
 
 
-def remember(options: Options, settings: RunSettings, folder: str) -> None:
+def remember(asked: AskedRun, settings: RunSettings, folder: str, chosen: list[str] | None) -> None:
     """Store the settings, so that `--resume DIR` needs nothing else."""
-    given: dict[str, Any] = options.asked
+    given = asked.settings
+    declared = asked.options.declared
     paths = {
-        name: os.path.abspath(given[name])
-        for name in ("workflow", "dataset", "judge")
-        if given[name]
+        name: os.path.abspath(value)
+        for name, value in given.items()
+        if value and declared[name].resumed != "as begun" and declared[name].takes_files
     }
     settings_ = {
         "schema": "assay.run-settings/1",
         "name": settings.name,
         "now": settings.now,
-        "started": options.started.isoformat(),
-        "chosen": options.chosen,
+        "started": asked.started.isoformat(),
+        "chosen": chosen,
         **given,
         **paths,
     }
     write_file(os.path.join(folder, "run.json"), pretty(settings_))
 
 
-def recall(options: Options) -> None:
-    """Fill in the stored settings of the resumed run, and the defaults."""
-    options.started = opt.moment(options.now) or datetime.now(UTC)
+def recall(options: Options) -> AskedRun:
+    """What the run is asked for: the options, with the stored settings of the run that they resume
+    and the defaults.
+    """
+    started = opt.moment(options.now) or datetime.now(UTC)
+    chosen: list[str] | None = None
     if options.resume:
         if options.work or options.name:
             raise UsageError(
@@ -87,19 +79,14 @@ def recall(options: Options) -> None:
         tree = read_json(os.path.join(options.resume, "run.json")).tree
         if not isinstance(tree, dict) or tree.get("schema") != "assay.run-settings/1":
             raise UsageError("RUN-005", "is not the work folder of a run.", where=options.resume)
-        options.work, options.name = options.resume, tree.get("name")
-        options.now = tree.get("now") or options.now
-        options.workflow = options.workflow or tree.get("workflow")
-        options.dataset = options.dataset or tree.get("dataset")
-        options.chosen = tree.get("chosen")
-        options.started = datetime.fromisoformat(tree.get("started") or options.started.isoformat())
-        for name in _REMEMBERED[2:]:
-            begun_with = tree.get(name, getattr(options, name))
-            _refuse_change(options, name, begun_with)
-            setattr(options, name, begun_with)
-        for group in _ANEW:
-            for name in () if any(is_typed(options, name) for name in group) else group:
-                setattr(options, name, tree.get(name, getattr(options, name)))
+        chosen = tree.get("chosen")
+        started = datetime.fromisoformat(tree.get("started") or started.isoformat())
+        options = options.with_values(
+            work=options.resume,
+            name=tree.get("name"),
+            now=tree.get("now") or options.now,
+            **_recalled(options, tree),
+        )
     if not options.workflow and options.dataset and not os.path.exists(DEFAULT_WORKFLOW):
         raise UsageError(
             "CLI-001",
@@ -107,7 +94,7 @@ def recall(options: Options) -> None:
             fix="`assay init` writes an assay.yaml that names it, or give its file: `assay run"
             " FILE`.",
         )
-    options.workflow = options.workflow or DEFAULT_WORKFLOW
+    options = options.with_values(workflow=options.workflow or DEFAULT_WORKFLOW)
     if not options.dataset:
         raise UsageError(
             "CLI-001",
@@ -115,14 +102,39 @@ def recall(options: Options) -> None:
             fix="`assay init` writes an assay.yaml that names it, or give the samples: --dataset"
             " samples.jsonl.",
         )
-    # before scorers and assertions extend the profile: they do so again when the run goes on
-    options.asked = {name: getattr(options, name) for name in chain(_REMEMBERED, *_ANEW)}
+    settings = {
+        name: getattr(options, name)
+        for name, argument in options.declared.items()
+        if argument.resumed not in (None, "new")
+    }
+    return AskedRun(options, started, settings, chosen)
+
+
+def _recalled(options: Options, tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a resumed run."""
+    recalled: dict[str, Any] = {}
+    named_again = {
+        argument.resumed
+        for name, argument in options.declared.items()
+        if argument.resumed in ("judge", "bar") and is_typed(options, name)
+    }
+    for name, argument in options.declared.items():
+        value = getattr(options, name)
+        begun_with = tree.get(name, value)
+        if argument.resumed == "named":
+            recalled[name] = value or begun_with
+        elif argument.resumed == "as begun":
+            _refuse_change(options, name, begun_with)
+            recalled[name] = begun_with
+        elif argument.resumed in ("judge", "bar") and argument.resumed not in named_again:
+            recalled[name] = begun_with
+    return recalled
 
 
 def _refuse_change(options: Options, name: str, begun_with: Any) -> None:
     """Refuse an option that a resumed run ignores: its grades would not be by what was asked."""
     if is_typed(options, name) and str(getattr(options, name)) != str(begun_with):
-        option = f"--{name.replace('_', '-')}"
+        option = options.declared[name].long
         start = f"with {option} {begun_with}" if begun_with else f"without {option}"
         raise UsageError(
             "CLI-001",
@@ -136,7 +148,7 @@ def is_typed(options: Options, name: str) -> bool:
     source, value = options.sources.get(name), getattr(options, name)
     if source is not None:
         return source == "command line"
-    return bool(value) and value != _STANDARD.get(name)
+    return bool(value) and value != options.declared[name].default
 
 
 def settings_of(options: Options, workflow: LoadedWorkflow) -> RunSettings:

@@ -23,7 +23,7 @@ from assay.server.settings import ServerSettings
 from assay.store import events as stored_events
 from assay.store.databases import Database
 from assay.store.events import StoredEvent
-from assay.store.serving import live_runs
+from assay.store.tables import live_runs
 from assay.views.events import HEARTBEAT, LAST, frame
 
 KEPT = 200

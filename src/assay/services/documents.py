@@ -56,7 +56,7 @@ _CORE: dict[str, DocumentKind] = {
         "`assay grade` reads it, for teams that score with their own scripts.",
     ),
     "config": DocumentKind(
-        "assay.running.config:ConfigFile",
+        "assay.project.config:ConfigFile",
         "The configuration of a project, `assay.yaml`.",
         "`assay init` writes one; every command takes its defaults from it.",
     ),

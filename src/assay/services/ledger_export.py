@@ -28,7 +28,7 @@ from assay.records.evidence import Source
 from assay.release.sides import judge_text
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
-from assay.store.listing import evidence_of
+from assay.store.reading import evidence_of
 
 PAGE = 100
 PARTITIONS = ("project", "profile", "day")

@@ -100,7 +100,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     """The profile with what a team's scorers add, which it requires of every run."""
     scorers: Sequence[PlacedScorer] = ()
     """The team's scorers, besides the workflow's own."""
-    chosen: Sequence[str] | None = None
+    chosen: list[str] | None = None
     """The ids of the samples to run; None for the whole dataset."""
     limit: int | None = None
     """Only the first of these."""

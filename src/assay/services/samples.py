@@ -44,12 +44,18 @@ from assay.records.samples import (
 from assay.services.evaluations import StoredEvaluation, brief_evaluations, read_evaluation
 from assay.services.storing import own_run
 from assay.stats.intervals import rate_difference
-from assay.store import recent
-from assay.store.drafts import Item
-from assay.store.facets import key
+from assay.store import reading
+from assay.store.drafts import Item, key
 from assay.store.ledger import Ledger
-from assay.store.listing import PassCount, evaluated_samples, evidence_of, grades_of, sample_counts
-from assay.store.names import ActiveWorkflow, active_workflows
+from assay.store.reading import (
+    ActiveWorkflow,
+    PassCount,
+    active_workflows,
+    evaluated_samples,
+    evidence_of,
+    grades_of,
+    sample_counts,
+)
 
 _RUNS_AT_ONCE = 100  # a run may be megabytes
 _REMEMBERED = 60_000
@@ -255,9 +261,9 @@ def newest_evaluations(
     ledger: Ledger, project: str, limit: int, **only: Any
 ) -> list[StoredEvaluation]:
     """The last evaluations, the newest first, without their runs; `only` narrows them down as
-    `recent.newest` does.
+    `reading.newest` does.
     """
-    briefs = recent.newest(ledger.database, project, "evaluation", limit=limit, **only)
+    briefs = reading.newest(ledger.database, project, "evaluation", limit=limit, **only)
     return brief_evaluations(ledger, project, [brief.digest for brief in briefs])
 
 
@@ -568,7 +574,7 @@ class WorkflowState(NamedTuple):
 def listed_workflows(ledger: Ledger, project: str) -> list[ActiveWorkflow]:
     """Every workflow of a project, the one with the newest run or evaluation first."""
     known = {workflow.id: workflow for workflow in active_workflows(ledger.database, project)}
-    for evaluation in recent.newest(ledger.database, project, "evaluation", limit=5 * EVALUATIONS):
+    for evaluation in reading.newest(ledger.database, project, "evaluation", limit=5 * EVALUATIONS):
         if evaluation.workflow is not None:  # graded again, or its runs were forgotten
             before = known.get(evaluation.workflow, ActiveWorkflow(evaluation.workflow, 1, 0, 0))
             known[evaluation.workflow] = before._replace(
@@ -605,13 +611,13 @@ def workflow_states(
 
 
 def evaluations_graded_by(
-    ledger: Ledger, project: str, wanted: Callable[[recent.GradedBy, Evaluation], bool]
+    ledger: Ledger, project: str, wanted: Callable[[reading.GradedBy, Evaluation], bool]
 ) -> list[StoredEvaluation]:
     """Those of the last evaluations of a project that were graded by something, the newest first,
     without their runs.
     """
-    briefs = recent.newest(ledger.database, project, "evaluation", limit=NEWEST_LOOKED_AT)
-    graded = recent.graded_by(ledger.database, project, [brief.seq for brief in briefs])
+    briefs = reading.newest(ledger.database, project, "evaluation", limit=NEWEST_LOOKED_AT)
+    graded = reading.graded_by(ledger.database, project, [brief.seq for brief in briefs])
     evaluations = brief_evaluations(
         ledger, project, [brief.digest for brief in briefs if brief.seq in graded]
     )
@@ -628,7 +634,7 @@ def _with_evaluations(
     """A workflow with its last evaluations, without those of chosen samples, and the digests of
     those that can't be trusted.
     """
-    briefs = recent.newest(
+    briefs = reading.newest(
         ledger.database,
         project,
         "evaluation",
@@ -719,10 +725,10 @@ def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict
     """The newest release decision about each workflow, among the last few of the project."""
     last = [
         brief
-        for brief in recent.newest(ledger.database, project, "decision", limit=DECISIONS)
+        for brief in reading.newest(ledger.database, project, "decision", limit=DECISIONS)
         if brief.schema == DECISION_SCHEMA and brief.status is not None
     ]
-    sides = recent.sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
+    sides = reading.sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
     decisions: dict[str, LastDecision] = {}
     for brief in last:
         for workflow, version in sides.get(brief.seq, {}).get("candidate", ()):

@@ -17,7 +17,7 @@ from msgspec import structs
 from assay.canon import plain
 from assay.errors import Fault, InputError, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
-from assay.records.digests import run_digest, scorecard_digest
+from assay.records.digests import scorecard_digest
 from assay.records.evidence import IMPORTED, Run, title_of
 from assay.records.grade import is_graded
 from assay.records.samples import (
@@ -99,10 +99,10 @@ def side_of(
 
 def evidence_of(graded: Graded) -> Evidence:
     """What a side keeps of a run besides its grade."""
-    run, card = graded.run, graded.grade.scorecard
-    if run is not None:
+    run, card, name = graded.run, graded.grade.scorecard, graded.run_digest
+    if run is not None and name is not None:
         return Evidence(
-            run_digest(run),
+            name,
             _digest(_unnamed(run)),
             run.attempt,
             run.attempts,

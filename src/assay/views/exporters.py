@@ -15,7 +15,6 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, member
 from assay.files.yaml_files import locate
 from assay.records.evidence import IMPORTED, Run, Workflow
@@ -48,10 +47,10 @@ class ResultSource(Struct, frozen=True):
         the file that it was imported from.
         """
         document = self.document
-        if document is not None and isinstance(document.file, StoredInput):
-            return _imported_line(document.tree if self.run is None else self.run.metadata)
-        if document is None or document.line is not None or document.source is None:
+        if document is None or document.line is not None:
             return None if document is None else document.line
+        if document.source is None:
+            return _imported_line(document.tree if self.run is None else self.run.metadata)
         return _lines(document.source).get(document.at) if document.at else 1
 
 

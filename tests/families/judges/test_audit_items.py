@@ -24,7 +24,7 @@ from assay.families.judges.audit import (
 )
 from assay.judging.items import AnswerPair, read_pairs
 
-DATA = Path(str(files("assay.judging"))) / "data"
+DATA = Path(str(files("assay.families.judges"))) / "data"
 DIGEST = "sha256:6027a9a048ad1efc07b1c1e028db515b343effed8edbc589804bb0d322aa722b"
 LABELLED = [pair for pair in audit_pairs() if pair.label != "tie"]
 TIES = [pair for pair in audit_pairs() if pair.label == "tie"]

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.configured import DEFAULT
 from assay.cli.frame import BARS, Bounds, Command, arg, flag, repeated
-from assay.cli.gate_named import Decided
-from assay.cli.grade import asked_profile
+from assay.cli.gate import Decided
+from assay.cli.grade import asked_profile, pass_bar
 from assay.cli.hints import command
 from assay.cli.parsing import Options
 from assay.cli.progress import Progress
-from assay.cli.totals import pass_bar
 from assay.errors import AssayError, ExitCode, InputError, UsageError, count, few, printable
 from assay.families.batch.batching import BatchCheck, scoring_plan
 from assay.families.batch.compare import (
@@ -59,12 +58,14 @@ ENGINES = ("duckdb", "spark")
 ENGINE = (
     arg(
         "--engine",
+        heading="engine",
         choices=ENGINES,
         default="duckdb",
         help="for batches: duckdb on this machine, or spark (default: duckdb)",
     ),
     arg(
         "--threads",
+        heading="engine",
         within=Bounds(least=1),
         type=int,
         metavar="N",
@@ -72,6 +73,7 @@ ENGINE = (
     ),
     arg(
         "--memory",
+        heading="engine",
         kind="text",
         trust="freely",
         metavar="SIZE",
@@ -79,6 +81,7 @@ ENGINE = (
     ),
     arg(
         "--master",
+        heading="engine",
         kind="text",
         trust="trusted",
         metavar="URL",
@@ -86,6 +89,7 @@ ENGINE = (
     ),
     arg(
         "--remote",
+        heading="engine",
         kind="text",
         trust="trusted",
         metavar="URL",
@@ -391,8 +395,10 @@ def graded_by(options: Options, output: BatchOutput, *, policy: str) -> BatchGra
 
 def _scoring(options: Options, output: BatchOutput, shelf: Shelf) -> ScoringPlan:
     named = options.profile or output.record.profile
-    against = [word for name in getattr(options, "baseline", ()) for word in ("--baseline", name)]
-    words = (*(["gate"] if against else ["report", "summary"]), *options.files, *against)
+    sides = getattr(options, "baseline", ())
+    against = [word for side in sides for word in ("--baseline", side.name)]
+    files = (side.name for side in options.files)
+    words = (*(["gate"] if against else ["report", "summary"]), *files, *against)
     with from_record(options, named, output.path, words):
         return scoring_plan(shelf, profile=required(options, named) or named, rubric=options.rubric)
 
@@ -604,11 +610,11 @@ def decide_on_batches(options: Options, rules: ReleaseRules, asked: Asked) -> De
     """The decision between two batches, and the files that each side was read from."""
     _check(options)
     candidate, baseline = (
-        read_batch_output(path) for path in (options.files[0], options.baseline[0])
+        read_batch_output(side.path) for side in (options.files[0], options.baseline[0])
     )
     fresh = FreshOutputs(
         *(
-            read_batch_output(paths[0]) if paths else None
+            read_batch_output(paths[0].path) if paths else None
             for paths in (options.fresh, options.fresh_baseline)
         )
     )
@@ -628,7 +634,7 @@ def summarise_batch_output(options: Options) -> SummaryBlock:
         raise UsageError("BAT-061", "a summary takes one output of `assay batch`.")
     if asks_to_store(options):
         raise UsageError("BAT-061", "--store can't be used on a batch.", fix="Omit --store.")
-    output = read_batch_output(options.files[0])
+    output = read_batch_output(options.files[0].path)
     plan = graded_by(options, output, policy="policy").plan
     with reading_engine(options) as engine:
         return summarise_batch(engine, output, plan, slices=options.slice)
@@ -642,7 +648,8 @@ def _files(*outputs: BatchOutput | None) -> list[Subject]:
 def _check(options: Options) -> None:
     """Refuse what can't be worked out over batches."""
     sides = (options.files, options.baseline, options.fresh, options.fresh_baseline)
-    if other := [path for paths in sides for path in paths if not is_batch_output(path)]:
+    inputs = (side for sources in sides for side in sources)
+    if other := [side.name for side in inputs if not is_batch_output(side.path)]:
         if is_path(other[0]) and not os.path.exists(other[0]):
             raise no_such_file(other[0])
         raise UsageError(
@@ -695,6 +702,8 @@ COMMANDS = {
             ),
             arg(
                 "--profile",
+                heading="grading",
+                offers="profiles",
                 kind="name",
                 key="profile",
                 metavar="P",
@@ -705,6 +714,8 @@ COMMANDS = {
             ),
             arg(
                 "--policy",
+                heading="grading",
+                offers="policies",
                 kind="name",
                 key="policy",
                 metavar="Q",
@@ -718,6 +729,7 @@ COMMANDS = {
                 "ROLE=COLUMN,...",
                 "what the columns are called, such as run=run_id,raw=value (default: run,"
                 " criterion, raw, n, gate, verdict, wins, losses, ties, passed, total)",
+                heading="other tools' files",
                 kind="text",
                 trust="freely",
             ),

@@ -37,6 +37,7 @@ _WHOLE_FILES = "every file that was written is complete, the rest was not starte
 
 FAMILY = Family(
     "exams",
+    "Answers to exams, marked on four axes",
     verbs={
         "exams": {
             "exam": Verb(
@@ -58,7 +59,7 @@ FAMILY = Family(
     demo="assay.families.exams.demo:part",
     inputs={
         "baseline set": Inputs(
-            "assay.families.exams.records:is_graded_exam", "assay.families.exams.baseline:set_exam"
+            "assay.families.exams.records:is_graded_exam", "assay.families.exams.verbs:set_exam"
         ),
     },
 )

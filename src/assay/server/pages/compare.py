@@ -45,7 +45,7 @@ from assay.services.stored_compare import DecidedSides, ReleaseSide, choose_for,
 from assay.services.stored_sides import Take, decision_drafts
 from assay.store.baselines import find_baseline, list_baselines
 from assay.store.drafts import Draft, draft
-from assay.store.listing import grades_of
+from assay.store.reading import grades_of
 from assay.views.blocks import (
     Button,
     Details,

@@ -32,8 +32,7 @@ from assay.services.evaluations import StoredEvaluation, evaluation_label, list_
 from assay.services.samples import evaluation_of_runs
 from assay.services.stored_sides import DecisionEvidence, evidence_of_decision
 from assay.store.drafts import Item
-from assay.store.listing import grades_of
-from assay.store.recent import SIDES, SideWorkflows, sides_of
+from assay.store.reading import SIDES, SideWorkflows, grades_of, sides_of
 from assay.views.blocks import Column, Empty, Facts, Field, Paragraph, Part, Section, Table, section
 from assay.views.charts import Chart
 from assay.views.charts.decisions import ScorePair

@@ -71,7 +71,6 @@ NAV = {
 """The menu at the top of every page, before the entries of families and the library."""
 
 
-@cache
 def _menu() -> dict[str, str]:
     families = {path: name for family in served() for path, name in family.menu.items()}
     return {**NAV, **families, "/library": "Library"}

@@ -42,9 +42,8 @@ from assay.services.evaluations import StoredEvaluation, find_evaluation
 from assay.services.replay import replay
 from assay.services.samples import evaluations_of, other_versions, sample_rows, view_samples
 from assay.store import events
-from assay.store.drafts import Item, Link
-from assay.store.facets import key
-from assay.store.listing import grades_of
+from assay.store.drafts import Item, Link, key
+from assay.store.reading import grades_of
 from assay.views.blocks import (
     Button,
     Column,
