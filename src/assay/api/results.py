@@ -144,7 +144,7 @@ class EvaluationOutcome(Displayed):
         for graded_run in self.graded:
             keep_worst(worst, graded_run.payload(), graded_run.run)
             reasons.add(graded_run.grade)
-        used = f"Graded by {self.evaluation.settings['profile']}."
+        used = f"Graded by {self.evaluation.settings['scored_by']['profile']}."
         notes = [used, *self.notes]
         return evaluation_view(self.evaluation, worst=worst, notes=notes, reasons=reasons)
 

@@ -1,6 +1,5 @@
 """The settings of `assay run`, stored in `run.json` of its work folder, so that `--resume DIR`
-needs nothing else; and what it prints: how to resume a run, its evaluation, how stable its passes
-are.
+needs nothing else; and how a run is resumed.
 """
 
 from __future__ import annotations
@@ -13,24 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import pretty, time_text
 from assay.cli import options as opt
-from assay.cli.hints import GRADED_BY, command, release_step
-from assay.cli.ledger import ledger_options
+from assay.cli.hints import command
 from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
-from assay.records.grade import ENGINE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from assay.cli.parsing import Options
-    from assay.cli.run_judge import RunJudge
-    from assay.cli.run_work import RunWork
-    from assay.records.evaluation import Evaluation
-    from assay.running.dataset import LoadedDataset
     from assay.running.runner import RunSettings
     from assay.running.workflow import LoadedWorkflow
-    from assay.services.selection import WorkflowPlan
 
 
 DEFAULT_FOLDER = "assay-runs"
@@ -159,58 +151,6 @@ def is_typed(options: Options, name: str) -> bool:
     return bool(value) and value != options.declared[name].default
 
 
-def configuration(
-    asked: AskedRun,
-    options: Options,
-    workflow: LoadedWorkflow,
-    dataset: LoadedDataset,
-    settings: RunSettings,
-    planned: WorkflowPlan,
-    judge: RunJudge | None,
-) -> dict[str, Any]:
-    """Everything that made the runs of an evaluation and their grades."""
-    from assay.judging.identity import rubric_name
-
-    plan = planned.plan
-    return {
-        "workflow": workflow.digest,
-        "dataset": dataset.digest,
-        "profile": asked.settings["profile"],
-        "policy": options.policy,
-        "rubric": asked.settings["rubric"],
-        "own_profile": _own_profile(options, planned),
-        **_project_profile(options, planned),
-        "scored_by": {
-            "profile": plan.profile.id,
-            "rubric": None if planned.rubric is None else rubric_name(planned.rubric),
-            "digests": plan.digests,
-        },
-        "judge": None if judge is None else {"name": judge.spec.judge, **judge.spec.identity()},
-        "judge_cards": list(options.judge_card),
-        "repeats": settings.repeat,
-        "limits": {
-            "timeout_s": settings.timeout_s,
-            "retries": settings.retries,
-            "samples": options.limit,
-        },
-        **ENGINE,
-    }
-
-
-def _own_profile(options: Options, planned: WorkflowPlan) -> dict[str, Any] | None:
-    """The profile with what scorers and assertions added, whole: no shelf has it."""
-    if "+" not in str(planned.profile.version):
-        return None
-    return {"profile": planned.profile, "rubric": options.rubric}
-
-
-def _project_profile(options: Options, planned: WorkflowPlan) -> dict[str, Any]:
-    """The profile of a project's own file, whole: it can change, and its grades must replay."""
-    shelf = (entry.id for entry in opt.shelf_of(options).entries("profiles"))
-    is_own = "+" in str(planned.profile.version)
-    return {} if is_own or planned.profile.id in shelf else {"project_profile": planned.profile}
-
-
 def settings_of(options: Options, workflow: LoadedWorkflow) -> RunSettings:
     """The settings of a run, checked."""
     from assay.running.runner import RunSettings
@@ -252,9 +192,9 @@ def print_progress(words: str) -> None:
     sys.stderr.write(f"{printable(words)}\n")
 
 
-def already_begun(options: Options, folder: str) -> UsageError:
+def already_begun(options: Options, folder: str, *, finished: bool) -> UsageError:
     """The error for a folder that contains a run already, finished or not."""
-    if os.path.exists(os.path.join(folder, "runs.jsonl")):
+    if finished:
         another = "--work folder" if options.work else "--name"
         return UsageError(
             "RUN-005",
@@ -277,69 +217,4 @@ def resume_command(options: Options, folder: str) -> str:
     carry = ("--step-summary", "--otlp-endpoint")
     return command(
         "run", "--resume", folder, *outputs, *events, *json, options=options, carry=carry
-    )
-
-
-def show_evaluation(
-    options: Options,
-    doing: RunWork,
-    evaluation: Evaluation,
-    folder: str,
-    *,
-    stored: bool,
-) -> None:
-    """The evaluation, with its worst runs and what to do next."""
-    from assay.cli import terminal
-    from assay.views.evaluation import evaluation_view, unchecked
-
-    notes = []
-    if doing.judging is not None and doing.judging.missing:
-        again = f"`{resume_command(options, folder)}` asks for them again and repeats nothing else."
-        notes = [f"{sentence} {again}" for sentence in doing.judging.sentences]
-    more = ledger_options(options) if stored else ""
-    runs, carry = (evaluation.name, ()) if stored else (options.files[0].name, GRADED_BY)
-    commands = [
-        (
-            command("explain", runs, "--run", graded_run.run_id, options=options, carry=GRADED_BY)
-            + more,
-            "why this run got its grade",
-        )
-        for graded_run in doing.worst[:1]
-    ]
-    browse = command("view", runs, options=options, carry=carry or ("--library",)) + more
-    page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY) + more
-    commands += [(browse, "every sample, in your browser"), (page, "every run on one page")]
-    passed = evaluation.totals.passed == evaluation.totals.n and not unchecked(evaluation.settings)
-    if step := release_step(options, runs, passed=passed):
-        commands.append((step[0] + more, step[1]))
-    view = evaluation_view(
-        evaluation, worst=doing.worst, notes=notes, reasons=doing.reasons, commands=commands
-    )
-    terminal.show(view)
-
-
-def report_repeats(options: Options, doing: RunWork, folder: str) -> None:
-    """How stable the passes are: pass@k, pass^k, and the samples that sometimes pass."""
-    from assay.scoring.metrics.passk import AttemptedTask, report
-
-    passed = {sample: list(marks.values()) for sample, marks in doing.passes.items()}
-    ks = sorted({1, options.repeat})
-    statistics = report(
-        [AttemptedTask(name, len(marks), sum(marks)) for name, marks in passed.items()], ks
-    )
-    flaky = sorted(name for name, marks in passed.items() if len(set(marks)) > 1)
-    document = {
-        "schema": "assay.repeats/1",
-        "repeat": options.repeat,
-        **statistics,
-        "flaky": flaky,
-        "samples": len(passed),
-    }
-    write_file(os.path.join(folder, "repeats.json"), pretty(document))
-    words = " · ".join(
-        f"{name} {value:.3f}" for name, value in statistics.items() if isinstance(value, float)
-    )
-    print_progress(
-        f"{words} · {len(flaky):,} of {len(passed):,} samples sometimes"
-        f" pass{': ' + ', '.join(flaky[:5]) if flaky else ''}"
     )
