@@ -78,7 +78,7 @@ def check_saved_map(head: Head, reading: Reading) -> None:
 def is_importable(text: str, reading: Reading, *, items: bool = False) -> bool:
     """Whether a text is a file that has to be imported first. A file that nobody knows, and that is
     not JSON or has nothing of a run, is refused here, with what it looks like, unless the command
-    reads `items` of its own.
+    reads `items` itself.
     """
     if not is_path(text):
         return False

@@ -100,7 +100,7 @@ class Lookup(NamedTuple):
     """The ledger in which a stored baseline may be, too."""
     reading: Reading = Reading()
     items: bool = False
-    """Whether the work reads files of its own form, which are no runs."""
+    """Whether the work reads files in another form than runs."""
     grades: bool = False
     """Whether stored grades are wanted as well."""
 

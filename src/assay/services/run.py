@@ -433,7 +433,7 @@ def _unreachable(url: str) -> str:
 
 
 class Watch:
-    """What a door is told while the work goes on. Nothing here is needed for the result."""
+    """What a door hears while the work goes on. The result needs none of it."""
 
     event: RunNotify | None = None
     """Called with each event of a run as it happens."""

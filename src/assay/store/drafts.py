@@ -362,7 +362,7 @@ def graded_drafts(
 def evidence_draft(evidence: Any, *, author: str | None = None, reason: str | None = None) -> Draft:
     """A run or a scorecard, whether a record, a tree or a stored body."""
     body = body_of(evidence)
-    facets = facets_of(EVIDENCE[0], body)  # as of any kind that has no reader of its own
+    facets = facets_of(EVIDENCE[0], body)  # as of any kind without a reader
     kind = {f"assay.{kind}/1": kind for kind in EVIDENCE}.get(str(facets.schema), "")
     if not kind:
         raise InputError(
