@@ -30,10 +30,10 @@ from assay.cli.frame import COMPARED_BY, STORE, Command, arg, flag, repeated
 from assay.cli.grade import choice_of, graded_choice
 from assay.cli.hints import GRADED_BY, command, given, is_one_file
 from assay.cli.ledger import ledger_options, storing_evaluated, storing_result
+from assay.cli.options import is_typed
 from assay.cli.parsing import Options
 from assay.cli.progress import Progress
 from assay.cli.references import given_rules, suggested_baseline
-from assay.cli.run import is_typed
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count, few
 from assay.files.atomic import write_file
 from assay.files.inputs import Source, listed

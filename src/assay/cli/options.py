@@ -225,6 +225,14 @@ def given_of(options: Options, *names: str) -> Alternatives:
     return Alternatives(given, options.with_values(**replaced))
 
 
+def is_typed(options: Options, name: str) -> bool:
+    """Whether an option is on the command line, with another value than its default."""
+    source, value = options.sources.get(name), getattr(options, name)
+    if source is not None:
+        return source == "command line"
+    return bool(value) and value != options.declared[name].default
+
+
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines to standard output."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -27,6 +27,7 @@ from assay.cli.grade import GradedPiece, Grading, StreamWorker, choice_of, pass_
 from assay.cli.hints import GRADED_BY, command, release_step
 from assay.cli.judging import amount, note_usage
 from assay.cli.ledger import ledger_options
+from assay.cli.options import is_typed
 from assay.cli.progress import Progress
 from assay.cli.references import ledger_names
 from assay.errors import Fault, InputError, UsageError, count, few, printable
@@ -345,14 +346,6 @@ def _refuse_change(options: Options, name: str, begun_with: Any) -> None:
             f"{option} can't change when a run is resumed: it was started {start}.",
             fix="Leave it out, or start a new run. For other rules, `assay grade` the runs.",
         )
-
-
-def is_typed(options: Options, name: str) -> bool:
-    """Whether an option is on the command line, with another value than its default."""
-    source, value = options.sources.get(name), getattr(options, name)
-    if source is not None:
-        return source == "command line"
-    return bool(value) and value != options.declared[name].default
 
 
 def settings_of(options: Options, workflow: LoadedWorkflow) -> RunSettings:

@@ -25,11 +25,10 @@ from assay.project.trust import (
     scorer_faults,
 )
 from assay.registry import is_path
-from assay.running.post_run import required_profile, write_profile
-from assay.running.scorers import PlacedScorer, placed_scorers
 
 if TYPE_CHECKING:
     from assay.library.shelf import Shelf
+    from assay.running.scorers import PlacedScorer
 
 
 class Configured(NamedTuple):
@@ -145,6 +144,8 @@ def settings_of(
 def scorers_of(config: Config) -> list[PlacedScorer]:
     """The scorers and gates of a configuration."""
     folder, spec = pathlib.Path(config.folder).resolve(), config.spec
+    from assay.running.scorers import placed_scorers  # with them, what runs workflows
+
     return placed_scorers(spec.scorers, spec.gates, folder=folder, where=config.path)
 
 
@@ -155,6 +156,8 @@ def required_by(
     of every run, also of one that was made without it. It is written to the `.assay` folder of the
     configuration, or to `scratch`.
     """
+    from assay.running.post_run import required_profile, write_profile
+
     made = required_profile(
         shelf,
         profile or rules(config, "profile"),  # an import takes none from the file otherwise
