@@ -95,6 +95,7 @@ class Family:
     def __init__(
         self,
         name: str,
+        title: str = "",
         *,
         verbs: Mapping[str, Mapping[str, Verb]] | None = None,
         actions: Mapping[str, Mapping[str, tuple[str, str]]] | None = None,
@@ -112,6 +113,7 @@ class Family:
         checks: str = "",
     ) -> None:
         self.name = name
+        self.title = title
         self.verbs = verbs or {}
         """Verbs by the job they do, the heading of `assay --help`."""
         self.actions = actions or {}
@@ -131,7 +133,7 @@ class Family:
         self.doctor = doctor
         """The jobs that `assay doctor` tries for it: a table of `JobNeeds`."""
         self.agents = agents
-        """Tools of `assay mcp`: a table of `cli.mcp_tools.AgentTool`."""
+        """Tools of `assay mcp`: a table of `mcp.tools.AgentTool`."""
         self.functions = functions or {}
         """Functions of `import assay`: the home of each."""
         self.steps = steps or {}

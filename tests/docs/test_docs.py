@@ -112,6 +112,8 @@ def _wrong_in(command: str) -> str:
     verb, *words = command.split()[1:] or [""]
     if verb.startswith("-") or verb.isupper():
         return "" if verb in ("--help", "--version", "VERB", "--debug") else verb
+    if verb == "help":
+        return ""
     if verb not in VERBS:
         return verb
     if VERBS[verb].actions:

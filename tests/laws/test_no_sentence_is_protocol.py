@@ -43,7 +43,7 @@ CODES = {
 }
 """Files where such a name holds one of a closed list in place of a sentence."""
 SHOWN = {
-    "cli/mcp_calls.py": "sentences for a shell are left out of what an agent reads",
+    "mcp/server.py": "sentences for a shell are left out of what an agent reads",
     "views/grade_line.py": "a sentence ends with one mark; the option that named a profile is shown",
 }
 """Files that only change how a sentence is shown."""

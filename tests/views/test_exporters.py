@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from assay.cli.stream import LARGE
+from assay.cli.grade import LARGE
 from assay.views import sarif as sarif_grades
 from assay.views.documents import FORMULA, neutral
 from assay.views.exporters import EXPORTERS, FORMATS

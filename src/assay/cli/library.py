@@ -28,6 +28,7 @@ _REGISTRIES = {
     "exporters": "assay.views.exporters:EXPORTERS",
     "judges": "assay.judging.apis:JUDGE_APIS",
     "adapters": "assay.running.adapters:ADAPTERS",
+    "families": "assay.plugins.loading:ALL_FAMILIES",
 }
 """Where each kind is that plugins can add to. Its entry points have the group `assay.KIND`."""
 _LISTABLE = (*KINDS, *_REGISTRIES)
@@ -42,7 +43,7 @@ def _library(options: Options) -> int:
 
 def _kind(name: str) -> str:
     for kind in _LISTABLE:
-        if name in (kind, kind[:-1], {"policies": "policy"}.get(kind, "")):
+        if name in (kind, kind[:-1], {"policies": "policy", "families": "family"}.get(kind, "")):
             return kind
     raise UsageError(
         "CLI-001",
@@ -122,7 +123,7 @@ def _show(options: Options, shelf: Shelf) -> int:
     if entry is None:
         raise ShelfError(
             "LIB-001",
-            f"no {kind[:-1]} is named '{name}'.{registry.near(name)}",
+            f"no {registry.kind} is named '{name}'.{registry.near(name)}",
             fix=f"`assay library list {kind}` shows them.",
         )
     own = entry.sheet() if hasattr(entry, "sheet") else {"id": name, "title": _title(entry)}

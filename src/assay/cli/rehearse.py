@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from assay.canon import pretty
 from assay.cli import options as opt
+from assay.cli import terminal
 from assay.cli.frame import COMPARED_BY, STORE, Bounds, Command, Options, arg, flag
-from assay.cli.gate_sides import checked, read_baseline, read_side
+from assay.cli.gate import checked, read_baseline, read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
 from assay.errors import few
@@ -72,7 +73,6 @@ def _made(options: Options, result: Result | None) -> Rehearsal:
 
 
 def _finish(options: Options, made: Rehearsal) -> int:
-    from assay.cli import terminal
     from assay.views.markdown import view
     from assay.views.rehearsal import rehearsal_summary, rehearsal_title
 

@@ -179,11 +179,11 @@ def _slo(params: Mapping[str, Any]) -> tuple[Ratio, Ratio]:
         ) from None
     try:
         return _levels(slo_good, slo_bad)
-    except TypeError:  # a list or an object, which no cache takes
+    except TypeError:  # a list or an object can't be cached
         return _levels.__wrapped__(slo_good, slo_bad)
 
 
-@lru_cache(maxsize=256, typed=True)  # typed, because true equals 1 and is no number
+@lru_cache(maxsize=256, typed=True)  # typed: in Python, true equals 1
 def _levels(slo_good: Any, slo_bad: Any) -> tuple[Ratio, Ratio]:
     try:
         good, bad = exact.ratio(slo_good), exact.ratio(slo_bad)

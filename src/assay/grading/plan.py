@@ -135,7 +135,7 @@ class GradingPlans:
         """The plan for the criteria of a card. Raises `NotGradable`."""
         overrides = card.profile is not None or self.rules.cards.floor_override
         try:
-            # everything but the score, as text, because true equals 1 and is no number
+            # everything but the score, as text: in Python, true equals 1
             fixed = [
                 (
                     item.name,
@@ -143,7 +143,7 @@ class GradingPlans:
                     item.weight,
                     item.params,
                     item.critical_floor,
-                    item.critical_floor is None,  # NaN is written as null, and is no floor
+                    item.critical_floor is None,  # NaN is written as null too
                     item.floor_override,
                     item.role,
                 )

@@ -14,11 +14,11 @@ from typing import Any
 from assay import exact
 from assay.errors import AssayError, printable
 from assay.family import GROUP as FAMILY_GROUP
-from assay.family import Family
+from assay.family import SHIPPED, Family
 from assay.plugins import GROUPS, TYPES
 from assay.plugins.points import broken, find_point, fingerprint, installed
 from assay.records.evidence import Run
-from assay.registry import home_value
+from assay.registry import Registry, home_value
 from assay.scoring.gates import GateResult
 from assay.scoring.metrics.measure import Undetermined
 
@@ -49,6 +49,14 @@ def outsider(group: str, name: str) -> Any:
     if own != name:
         raise broken(group, name, f"calls itself {printable(str(own))!r}")
     return guarded(group, name, entry)
+
+
+ALL_FAMILIES = Registry[Family](
+    "family",
+    homes={f"assay.families.{name}:FAMILY": (name,) for name in SHIPPED},
+    group=FAMILY_GROUP,
+)
+"""Families by name. Most callers want all of them: `assay.family.families`."""
 
 
 @cache

@@ -52,23 +52,27 @@ class Configured(NamedTuple):
     """What the file has decisions sliced by."""
     cards: tuple[str, ...] = ()
     """Files with judge cards."""
+    judge: str | None = None
+    """The judge that the caller names."""
 
 
-def configured(workflow: str | None, dataset: str | None = None) -> Configured:
-    """The settings of the nearest `assay.yaml`, for the named workflow and dataset; a workflow may
-    also be an `assay.yaml` itself.
+def configured(
+    workflow: str | None, dataset: str | None = None, judge: str | None = None
+) -> Configured:
+    """The settings of the nearest `assay.yaml`, for the named workflow, dataset and judge; a
+    workflow may also be an `assay.yaml` itself.
     """
     given = workflow if os.path.basename(workflow or "") == CONFIG_FILE else None
     path = given or find_config()
     if path is not None:
-        return _read(path, None if given else workflow, dataset, needs_workflow=True)
+        return _read(path, None if given else workflow, dataset, judge, needs_workflow=True)
     if workflow is None or not is_path(workflow):
         raise UsageError(
             "CFG-001",
             "there is no assay.yaml here or above.",
             fix="Name a workflow's file, or run `assay init`.",
         )
-    return Configured(workflow, dataset)
+    return Configured(workflow, dataset, judge=judge)
 
 
 def nearest() -> Configured:
@@ -78,15 +82,21 @@ def nearest() -> Configured:
 
 
 def _read(
-    path: str, workflow: str | None = None, dataset: str | None = None, *, needs_workflow: bool
+    path: str,
+    workflow: str | None = None,
+    dataset: str | None = None,
+    judge: str | None = None,
+    *,
+    needs_workflow: bool,
 ) -> Configured:
-    return settings_of(read_config(path), workflow, dataset, needs_workflow=needs_workflow)
+    return settings_of(read_config(path), workflow, dataset, judge, needs_workflow=needs_workflow)
 
 
 def settings_of(
     config: Config,
     workflow: str | None = None,
     dataset: str | None = None,
+    judge: str | None = None,
     *,
     needs_workflow: bool = False,
 ) -> Configured:
@@ -108,6 +118,9 @@ def settings_of(
             faults += part_faults(config, "workflow", chosen)
         if data is not None and (dataset is None or dataset in config.named("dataset")):
             faults += part_faults(config, "dataset", data)
+    judging = judge and config.find("judge", judge)
+    if judging and judge in config.named("judge"):
+        faults += part_faults(config, "judge", judging)
     refuse_untrusted(config, faults)
     spec = config.spec
     return Configured(
@@ -125,6 +138,7 @@ def settings_of(
         _listed(spec.commands.get("gate", {}), "quarantine"),
         _listed(spec.commands.get("gate", {}), "slice"),
         tuple(map(config.resolve, spec.judge_cards)),
+        judging,
     )
 
 

@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.canon import time_text
-from assay.cli.conform_ops import OPS
+from assay.cli.conform import OPS
 from assay.errors import AssayError, InputError
 from assay.families.tools import aging, names
 from assay.families.tools import index as idx

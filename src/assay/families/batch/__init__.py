@@ -6,6 +6,7 @@ from assay.family import Family, Inputs, Verb
 
 FAMILY = Family(
     "batch",
+    "Millions of rows, graded where they lie",
     verbs={
         "everyday": {
             "batch": Verb(

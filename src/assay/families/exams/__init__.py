@@ -37,6 +37,7 @@ _WHOLE_FILES = "every file that was written is complete, the rest was not starte
 
 FAMILY = Family(
     "exams",
+    "Answers to exams, marked on four axes",
     verbs={
         "exams": {
             "exam": Verb(

@@ -66,6 +66,7 @@ from assay.release.baseline import StoredBaseline, changed, store
 from assay.scoring.checks import step_name, unknown_step
 from assay.services.named_baselines import find_named
 from assay.services.storing import Store
+from assay.store.baselines import evidence_of_baseline
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -370,7 +371,6 @@ def _named(options: Options, store: Store | None) -> Document:
         ):  # of the bytes that count: a file can be swapped after it was found
             raise changed(baseline.path, "the evidence is not what was stored")
         return document
-    from assay.store.baselines import evidence_of_baseline
 
     items = list(evidence_of_baseline(store.ledger, kept, kinds=("exam",), project=store.project))
     store.ledger.close()

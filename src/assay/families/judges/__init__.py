@@ -33,6 +33,7 @@ _JUDGE = {
 
 FAMILY = Family(
     "judges",
+    "Judges, measured: cards, audits, drift and people's labels",
     verbs={
         "judges and metrics": {
             "judge": Verb(

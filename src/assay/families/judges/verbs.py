@@ -119,6 +119,8 @@ from assay.records.reading import read_record
 from assay.registry import near_miss
 from assay.services.evaluations import need_evaluation
 from assay.stats.agreement import krippendorff_alpha
+from assay.store.drafts import draft
+from assay.store.drafts import draft as make_draft
 from assay.store.ledger import Ledger
 from assay.views.blocks import Section
 
@@ -744,8 +746,6 @@ def _audit(options: Options, store: Store | None) -> int:
     )
     draft = None
     if store is not None:
-        from assay.store.drafts import draft as make_draft
-
         draft = make_draft(document, kind="audit")
     totals = {
         "answers": sum(bias.answers for bias in biases.values()),
@@ -876,8 +876,6 @@ def _calibrate(options: Options, store: Store | None) -> int:
         document["label_set"] = labelled.about
     document["sentences"] = [*notes, *document["sentences"]]
     if store is not None:
-        from assay.store.drafts import draft
-
         opt.outputs(options)
         store.put([draft(document, kind="calibration")])
     return opt.give(options, document, [*document["sentences"], "", *_table(document)])
@@ -885,8 +883,6 @@ def _calibrate(options: Options, store: Store | None) -> int:
 
 def _of_ledger(options: Options, judgements: dict[str, Any] | None) -> LabelledRows:
     """People's labels of a set, next to the judge's verdicts."""
-    from assay.families.judges.labelling import labelled_rows
-
     with open_for(options.db or options.store or "", read_only=True) as ledger:
         results = results_named(ledger, options.from_ledger, options.project)
         try:

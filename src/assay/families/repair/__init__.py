@@ -8,6 +8,7 @@ _VERBS = "assay.families.repair.verbs"
 
 FAMILY = Family(
     "repair",
+    "Patches, judged by tests in the sandbox",
     actions={
         "measure": {
             "solutions": (

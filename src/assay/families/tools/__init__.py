@@ -39,6 +39,7 @@ _TOOLS = {
 
 FAMILY = Family(
     "tools",
+    "Tool schemas of FlowMCP, and the tools of any MCP server",
     verbs={
         "tools": {
             "tools": Verb(

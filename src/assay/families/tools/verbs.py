@@ -29,6 +29,7 @@ from assay.families.tools.checks import (
     run_checks,
     veto_of,
 )
+from assay.families.tools.declaration import read_declaration
 from assay.families.tools.ecma import document_bytes, hash8, script_bytes
 from assay.families.tools.entry import (
     TRIGGERS,
@@ -92,6 +93,7 @@ from assay.families.tools.records import (
     SelectionIndex,
     ToolGateResult,
     document,
+    plain_check,
 )
 from assay.families.tools.regrade import RegradeOutcome, primitive, regrade, stale_nodes
 from assay.families.tools.report import report_document, shown_text_of
@@ -105,6 +107,7 @@ from assay.files.inputs import open_input
 from assay.files.json_files import parse_json, read_json
 from assay.files.yaml_files import is_yaml_name, parse_yaml, read_entry
 from assay.grouping import grouped
+from assay.judging.config import load_judge
 from assay.records.typed import convert
 from assay.registry import near_miss
 
@@ -387,7 +390,6 @@ def _declared(options: Options, schema: ToolSchema, launch: Launch | None = None
     """The tools of a server with the declaration that the options name, if they name one."""
     if not options.declare:
         return schema
-    from assay.families.tools.declaration import read_declaration
     from assay.families.tools.server import Launch, declare
 
     declaration = read_declaration(options.declare)
@@ -482,7 +484,6 @@ def check_drafts(
 ) -> list[Draft]:
     """What a ledger keeps of a check: one record per schema."""
     from assay.families.tools.checked import tool_check
-    from assay.families.tools.records import plain_check  # only where a check is stored
     from assay.store.drafts import draft
 
     return [
@@ -1398,7 +1399,6 @@ def _judge(options: Options) -> tuple[PromptJudge, str | None]:
     """The judge, and the model for the record."""
     if not is_yaml_name(options.judge):
         return command_judge(options.judge, timeout_s=options.timeout), options.model
-    from assay.judging.config import load_judge
 
     spec = load_judge(read_entry(options.judge, "judge"))
     return endpoint_judge(spec), options.model or spec.model

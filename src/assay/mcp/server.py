@@ -7,34 +7,36 @@ the protocol keeps running; a call in progress is finished even if the client di
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from contextlib import redirect_stderr
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay import __version__
+from assay.canon import plain
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, flag
-from assay.errors import ExitCode, UsageError
+from assay.errors import AssayError, ExitCode, FaultList, UsageError, count
 from assay.files.upwards import find_config
 from assay.installing import install_hint
+from assay.mcp.project import BoundedAnswer, ServedProject, shown_text
+from assay.mcp.tools import INSTRUCTIONS, AgentTool, offered
+from assay.records.schemas import engine
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from mcp.server.lowlevel import Server
     from mcp.shared.message import SessionMessage
 
-    from assay.cli.mcp_project import ServedProject
-    from assay.cli.mcp_tools import AgentTool
 
 NAME = "assay"
 
 
 def _serve(options: Options) -> int:
-    from assay.cli.mcp_tools import INSTRUCTIONS, offered
-
     tools = offered(write=options.write, commands=options.allow_commands)
     if options.json:
         info = {"name": NAME, "version": __version__}
@@ -67,8 +69,6 @@ def _serve(options: Options) -> int:
 
 def project_of(options: Options) -> ServedProject:
     """The project that the options name; its folder becomes the working folder."""
-    from assay.cli.mcp_project import ServedProject
-
     given: list[tuple[str, str | None]] = []
     for name in ("config_file", "library"):
         if value := getattr(options, name):
@@ -97,9 +97,6 @@ def make_server(project: ServedProject, tools: Mapping[str, AgentTool]) -> Serve
     from anyio import CapacityLimiter, to_thread
     from mcp import MCPError
     from mcp.server.lowlevel import Server
-
-    from assay.cli.mcp_calls import answer_call
-    from assay.cli.mcp_tools import INSTRUCTIONS
 
     one_at_a_time = CapacityLimiter(1)
     listed = [types.Tool.model_validate(tool.listed()) for tool in tools.values()]
@@ -199,6 +196,103 @@ def _refusal(given: Exception | SessionMessage) -> SessionMessage | None:
     except ValueError:
         answer = types.JSONRPCError(jsonrpc="2.0", id=None, error=fault)
     return SessionMessage(answer)
+
+
+MOST_TEXT = 24_000
+"""Characters of the text of an answer."""
+FAULTS = 20
+_LONG = 200
+
+
+class CallAnswer(NamedTuple):
+    """What a client gets for a call."""
+
+    document: dict[str, Any]
+    text: str
+    is_error: bool = False
+
+
+def answer_call(
+    project: ServedProject, tool: AgentTool, arguments: Mapping[str, Any]
+) -> CallAnswer:
+    """Check the arguments of a call and answer it, within the limits of an answer."""
+    stderr = io.StringIO()
+    try:
+        _check(tool, arguments)
+        with redirect_stderr(stderr):
+            made = tool.answer(project, arguments)
+    except AssayError as error:
+        return _refused(error)
+    except RecursionError:
+        return _refused(AssayError("FIL-004", "the input is nested too deeply."))
+    except Exception as error:
+        fault = AssayError(
+            "ERR-001",
+            f"internal error: {type(error).__name__}: {error}.",
+            where=tool.name,
+            fix="Report it together with the call.",
+        )
+        return _refused(fault)
+    lines = [line.strip().removeprefix("assay: ") for line in stderr.getvalue().splitlines()]
+    notes = list(dict.fromkeys(filter(None, lines)))
+    bounded = BoundedAnswer(text=made.most)
+    document = bounded.tree(plain(made.document))
+    document["notes"] = BoundedAnswer().tree([*notes, *document.get("notes", ())])
+    document["truncated"] = bounded.cuts
+    if bounded.more_cuts:
+        document["truncated_elsewhere"] = bounded.more_cuts
+    return CallAnswer(document, _cut("\n".join([*map(shown_text, notes), made.text])))
+
+
+def _check(tool: AgentTool, arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments that the tool's schema does not allow, with every fault of them."""
+    faults = FaultList(tool.name, code="MCP-001", limit=FAULTS)
+    validator = engine().Draft202012Validator(tool.input_schema)
+    for error in validator.iter_errors(dict(arguments)):
+        path = ".".join(map(str, error.instance_path))
+        message = error.message
+        if len(message) > _LONG:  # the value first, and what is wrong with it at the end
+            message = f"{message[:40]}…{message[-100:]}"
+        faults.add(f"{shown_text(message)}.", path=path)
+    if faults.count:
+        first = faults.error()
+        takes = ", ".join(tool.properties)
+        raise UsageError(
+            "MCP-001",
+            "; ".join(fault.text().rstrip(".") for fault in first.faults) + ".",
+            where=tool.name,
+            fix=f"It takes {takes}.",
+        )
+
+
+_SHELL = re.compile(r"`assay |(?<![\w-])--[a-z]")
+
+
+def without_commands(text: str) -> str:
+    """A text without the sentences that name a command or an option of a shell: an agent has the
+    tools but no shell.
+
+    >>> without_commands("Name a run. `assay evals list` shows them.")
+    'Name a run.'
+    """
+    return " ".join(
+        sentence for sentence in re.split(r"(?<=[.!?]) ", text) if not _SHELL.search(sentence)
+    )
+
+
+def _refused(error: AssayError) -> CallAnswer:
+    error.fix = without_commands(error.fix)
+    error.message = without_commands(error.message) or error.message
+    for fault in getattr(error, "faults", ()):
+        fault.fix = without_commands(fault.fix)
+    document = BoundedAnswer(items=FAULTS).tree(plain(error.as_dict()))
+    return CallAnswer(document, _cut(f"{error} [{error.code}]"), is_error=True)
+
+
+def _cut(text: str) -> str:
+    shown = shown_text(text, most=MOST_TEXT)
+    left = len(text) - MOST_TEXT
+    return shown if left <= 0 else f"{shown}\n{count(left, 'more character')} left out."
 
 
 COMMANDS = {
