@@ -86,7 +86,7 @@ assert logs[0].status == "success" and logs[0].results.completed_samples == coun
 
 ALONE = """
 import asyncio, sys, time
-from assay.cli.run_work import EventFile
+from assay.cli.run import EventFile
 from assay.running.compatibility import prepare
 from assay.running.dataset import read_dataset
 from assay.running.journal import Header, RunJournal

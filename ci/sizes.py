@@ -1,8 +1,7 @@
 """Prints how big the product is and where its structure is thin. It fails nothing.
 
 Run by `make check`. A statement is one of Python's syntax tree, so layout does not count. A small
-module with one importer is usually a part of that importer; a deferred import hides a dependency; a
-write to `options` passes a value where a return value would be clearer.
+module with one importer is usually a part of that importer; a deferred import hides a dependency.
 """
 
 from __future__ import annotations
@@ -41,12 +40,11 @@ def main() -> None:
         if len(importers[path]) == 1 and statements[path] < SMALL and path.stem != "__init__"
     ]
     deferred = sum(map(_deferred_imports, trees.values()))
-    writes = sum(map(_writes_to_options, trees.values()))
     total = sum(statements.values())
     print(
         f"{total:,} statements in {len(trees)} modules, {total / len(trees):.0f} a module;"
         f" {len(small)} of fewer than {SMALL} statements have one importer;"
-        f" {deferred} deferred imports; {writes} writes to options"
+        f" {deferred} deferred imports"
     )
     folders: Counter[str] = Counter()
     for path, count in statements.items():
@@ -82,16 +80,6 @@ def _deferred_imports(tree: ast.Module) -> int:
         if isinstance(node, (ast.Import, ast.ImportFrom))
     }
     return len(inside)
-
-
-def _writes_to_options(tree: ast.Module) -> int:
-    return sum(
-        isinstance(node, ast.Attribute)
-        and isinstance(node.ctx, ast.Store)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "options"
-        for node in ast.walk(tree)
-    )
 
 
 if __name__ == "__main__":

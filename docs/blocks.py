@@ -419,8 +419,8 @@ def _load_yaml(body: str) -> None:
     """YAML parses, and a profile, policy, rubric or configuration loads."""
     import yaml
 
+    from assay.project.config import ConfigFile
     from assay.records.schemas import schema_faults
-    from assay.running.config import ConfigFile
 
     trees = list(yaml.safe_load_all(body))
     keys = set(trees[0]) if trees and isinstance(trees[0], dict) else set()

@@ -6,14 +6,20 @@ import argparse
 import re
 import shlex
 
+from assay.cli import parsing
 from assay.cli.frame import Command, load_command
 from assay.cli.options import ENVIRONMENT
 from assay.cli.verbs import GROUPS, Verb
 from assay.errors import ExitCode
 from generators.markdown import block, cell, code, page, table
 
-EVERYWHERE = ("help", "json", "config_file", "no_config")
+EVERYWHERE = (*parsing.EVERYWHERE, *parsing.CONFIGURATION)
 """Options that every verb has: described once, on the index."""
+_MORE = {
+    "--json": "; progress and notes go to standard error",
+    "--config": "; see [assay.yaml](config.md)",
+}
+"""What the index says of them besides their help."""
 EXIT_MEANINGS = {
     ExitCode.PASSED: "It passed; a candidate may be promoted. Only this code opens a gate.",
     ExitCode.FAILED: "It failed: a gate, a floor, a threshold, or the decision is hold or reject.",
@@ -57,21 +63,14 @@ def _index() -> str:
             ("option", "what it does"),
             [
                 ("`-h`, `--help`", "print what the command takes, with an example"),
-                (
-                    "`--json`",
+                *(
                     (
-                        "print one JSON document on standard output and nothing else there;"
-                        " progress and notes go to standard error"
-                    ),
+                        code(" ".join([one.long, *filter(None, [one.settings.get("metavar")])])),
+                        one.settings["help"].replace("assay.yaml", "`assay.yaml`", 1)
+                        + _MORE.get(one.long, ""),
+                    )
+                    for one in EVERYWHERE
                 ),
-                (
-                    "`--config FILE`",
-                    (
-                        "take defaults from this file instead of the `assay.yaml` in this folder or"
-                        " above it; see [assay.yaml](config.md)"
-                    ),
-                ),
-                ("`--no-config`", "take no defaults from any `assay.yaml`"),
                 ("`--debug`", "show the traceback of an internal error"),
             ],
         ),
@@ -122,7 +121,8 @@ def _group(group: str, verbs: dict[str, Verb]) -> str:
 
 
 def _command(name: str, command: Command) -> list[str]:
-    actions = [one for one in command.parser(name)._actions if one.dest not in EVERYWHERE]
+    shared = ("help", *(argument.dest for argument in EVERYWHERE))
+    actions = [one for one in command.parser(name)._actions if one.dest not in shared]
     positional = [one for one in actions if not one.option_strings]
     options = [one for one in actions if one.option_strings]
     needed = [one for one in options if one.required]

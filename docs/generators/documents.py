@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from assay.running.config import ConfigFile
+from assay.project.config import ConfigFile
 from assay.services.documents import DocumentKind, document_kinds
 from generators.document_examples import example_of
 from generators.markdown import block, code, compact, json_block, page, shortened, table

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from assay.views import telemetry
-from assay.views.event_schema import EVENT_SCHEMA, MEANINGS, SCHEMA
-from assay.views.events import replay
+from assay.views import otel_export as telemetry
+from assay.views.events import EVENT_SCHEMA, MEANINGS, SCHEMA, replay
 from generators.examples import graded_example
 from generators.markdown import block, code, json_block, page, shortened, table
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from assay.families.tools.legibility import ALL_RULES
 from assay.families.tools.legibility_score import rule_cost
-from assay.families.tools.validation import ALL_RULES
 from assay.formulas import FORMULAS
 from assay.records.evidence import Run
 from assay.records.typed import convert

@@ -227,3 +227,8 @@ def time_of(text: object, zone: tzinfo | None = None) -> datetime | None:
 def pretty(document: Any) -> bytes:
     """JSON for people: two spaces, one final newline."""
     return msgspec.json.format(encode(document), indent=2) + b"\n"
+
+
+def plain(value: Any) -> Any:
+    """A payload as the tree that a reader of its JSON would get."""
+    return msgspec.json.decode(encode(value))

@@ -261,3 +261,12 @@ def shown(value: int, digits: int) -> float:
     69.99
     """
     return value / _POWERS[digits]
+
+
+def points(value: object, absent_as: str = "no score") -> str:
+    """A score on 0..100 with 2 decimals, half-up as everywhere.
+
+    >>> points(90), points(12.345), points(None)
+    ('90.00', '12.35', 'no score')
+    """
+    return f"{shown(scaled(value, 2), 2):.2f}" if is_number(value) else absent_as

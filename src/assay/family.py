@@ -131,9 +131,9 @@ class Family:
         self.demo = demo
         """Its part of `assay demo`: a function."""
         self.doctor = doctor
-        """Jobs that `assay doctor` tries: a table of `JobNeeds`."""
+        """The jobs that `assay doctor` tries for it: a table of `JobNeeds`."""
         self.agents = agents
-        """Tools of `assay mcp`: a table of `cli.mcp_tools.AgentTool`."""
+        """Tools of `assay mcp`: a table of `mcp.tools.AgentTool`."""
         self.functions = functions or {}
         """Functions of `import assay`: the home of each."""
         self.steps = steps or {}
@@ -141,7 +141,7 @@ class Family:
         of a `running.steps.RunStep`.
         """
         self.inputs = inputs or {}
-        """Results that only it makes, by the verb that reads them: see `cli.family_inputs`."""
+        """Results that only it makes and verbs of the core read, by verb: `cli.family_inputs`."""
         self.checks = checks
         """What `assay ledger verify` checks of its records: a function."""
 

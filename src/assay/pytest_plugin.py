@@ -73,7 +73,7 @@ class Grades(list["Grade"]):
         return len(self) > 0 and all(self)
 
     def __repr__(self) -> str:
-        from assay.views.grade_line import as_line
+        from assay.records.grade_line import as_line
 
         failed = [f"{grade.run_id}: {as_line(grade).why}" for grade in self if not grade.passed]
         return "; ".join([f"{len(failed):,} of {len(self):,} runs did not pass", *failed[:3]])
@@ -155,7 +155,7 @@ class Assay:
         return self._graders[key]
 
     def _keep(self, graded: Graded) -> Grade:
-        from assay.views.grade_line import as_line
+        from assay.records.grade_line import as_line
 
         grade = graded.grade
         kept = {

@@ -17,6 +17,7 @@ from assay.api.functions import as_workflow, named
 from assay.cli.main import run as main
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 from checkout import ROOT
+from judges import RUBRIC_YAML, reading_judge
 
 ROWS = [
     {"id": f"s{n}", "question": f"why {n}", "expected": {"answer": f"WHY {n}"}} for n in range(4)
@@ -369,6 +370,48 @@ def test_a_workflow_file_runs_on_a_dataset(profile: str, tmp_path: Path) -> None
     assert found.failed  # nothing scores it: missing evidence fails closed
     twice = assay.run(str(tmp_path / "w.yaml"), [{"id": "b", "q": "y"}], profile=profile, repeats=2)
     assert (len(twice), bool(twice)) == (2, False)  # true only if every run passed
+
+
+def test_a_run_can_be_judged_as_on_the_command_line(
+    assay_command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bot.py").write_text("def answer(inputs):\n    return inputs['q'] + ' right'\n")
+    (tmp_path / "w.yaml").write_text(
+        "workflow: bot\nversion: 1\nprofile: judged\ninputs: [q]\noutputs: [answer]\n"
+        "output_schema: {type: object}\nadapter: {kind: python, target: 'bot:answer'}\n"
+    )
+    (tmp_path / "d.jsonl").write_text('{"id": "a", "q": "one"}\n{"id": "b", "q": "bad"}\n')
+    clarity = "  - {id: clarity, label: Clarity, weight: 1, layer: 2, formula: likert_1_5}\n"
+    judged = PROFILE.replace("echo", "judged").replace("formula: binary", "formula: likert_1_5")
+    for kind, text in (
+        ("profiles/judged@1", judged.replace("gates:", "rubric: plain@1\ngates:") + clarity),
+        ("rubrics/plain@1", RUBRIC_YAML),
+    ):
+        path = tmp_path / "lib" / f"{kind}.yaml"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    with reading_judge() as endpoint:
+        spec = {"judge": "scripted", "model": "m-1", "base_url": endpoint.url}
+        (tmp_path / "judge.yaml").write_text(json.dumps(spec))
+        found = assay.run("w.yaml", "d.jsonl", library="lib", judge="judge.yaml")
+        assert len(endpoint.seen) == 2 * 2
+        shown = assay_command(
+            *("run", "w.yaml", "--dataset", "d.jsonl", "--library", "lib", "--no-store"),
+            *("--judge", "judge.yaml", "--json"),
+        ).json()["results"]
+    assert found.notes == ()
+    assert [run["scores"]["correctness"]["raw"] for run in found.runs] == [5, 5]
+    for one, same in zip(found.grades, shown, strict=True):
+        assert (one["grade"], float(one["weighted_score"])) == (
+            same["grade"],
+            same["weighted_score"],
+        )
+    assert found.evaluation is not None
+    assert found.evaluation.settings["judge"]["name"] == "scripted"
+    alone = assay.run("w.yaml", "d.jsonl", library="lib")
+    assert not alone.passed  # what only a judge can score is missing, which fails closed
+    assert any("a judge scores it, and none is configured" in note for note in alone.notes)
 
 
 @pytest.fixture

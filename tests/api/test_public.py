@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 import assay
+from assay.canon import plain
 from assay.family import SHIPPED
 from assay.files.json_files import Unread, stream_documents
 from assay.library.shelf import Shelf
 from assay.services.grading import Grader
-from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
 
 EXAMPLES = Path(assay.__file__).parent / "cli" / "examples"
@@ -168,7 +168,7 @@ def test_grading_one_scorecard_loads_no_validator_no_pool_and_no_numerics(tmp_pa
     assert not loaded & {
         "assay.records.schemas",
         "assay.records.contract",
-        "assay.views.html",
+        "assay.views.report",
         "assay.release.summary",
         "assay.stats.intervals",
     }

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.cli.conform import differs
-from assay.cli.conform_ops import OPS, REQUIRED
+from assay.cli.conform import OPS, REQUIRED, differs
 
 
 @pytest.fixture

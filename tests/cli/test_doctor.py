@@ -52,14 +52,13 @@ def test_a_job_is_ok_only_where_its_modules_really_load(tmp_path: Path) -> None:
     assert jobs["inspect"]["found"] == "zstandard is not installed"
     assert all(f"[{job['extra']}]" in job["fix"] for job in jobs.values() if not job["ok"])
     assert jobs["parquet"]["fix"] == ""
-    (info := tmp_path / "quickjs-1.19.4.dist-info").mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: quickjs\nVersion: 1.19.4\n")
-    done = subprocess.run(
-        [sys.executable, "-c", program, "flowmcp"], capture_output=True, text=True, check=True
+    listed = subprocess.run(
+        [sys.executable, "-c", program.replace("(name)", "(name, tried=False)"), *wanted],
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    (job,) = json.loads(done.stdout)
-    assert (job["ok"], "quickjs 1.19.4 overwrites quickjs-ng" in job["found"]) == (False, True)
-    assert job["fix"].startswith("pip uninstall -y quickjs quickjs-ng && ")
+    assert all(job["ok"] for job in json.loads(listed.stdout)), "installed, and not tried"
 
 
 def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(assay: Any, tmp_path: Path) -> None:
@@ -77,8 +76,8 @@ def test_a_job_that_is_asked_for_and_cannot_be_done_is_exit_1(assay: Any, tmp_pa
     count = len(lock_of().published)
     assert checks["bundled library"]["found"] == f"{count} items, {count} published and unchanged"
     assert checks["behaviour"]["found"] == (
-        "scoringSystem/1.0.0, gradingSystem/1.0.0; `assay versions` lists those of profiles and"
-        " policies"
+        "scoringSystem/1.0.0, gradingSystem/1.0.0 (not checked: release grading: takes a second;"
+        " `assay versions --check` does it); `assay versions` lists those of profiles and policies"
     )
     _, judge, sandbox = found["jobs"]
     assert [job["ok"] for job in found["jobs"]] == [True, False, False]

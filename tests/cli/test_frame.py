@@ -155,3 +155,36 @@ def test_a_mistyped_option_is_answered_with_the_one_that_was_meant(
 ) -> None:
     done = assay(*line.split())
     assert (done.code, near in done.err) == (2, True), done.err
+
+
+def test_options_are_frozen_and_a_command_with_others_gets_a_copy() -> None:
+    options = commands()["gate"].parse("gate", ["a.jsonl", "--baseline", "b.jsonl"])
+    with pytest.raises(AttributeError, match="options are frozen: store"):
+        options.store = "sqlite:///other.db"
+    with pytest.raises(AttributeError, match="options are frozen: files"):
+        del options.files
+    other = options.with_values(store="sqlite:///other.db")
+    assert (options.store, other.store, other.files) == (None, "sqlite:///other.db", ["a.jsonl"])
+
+
+def test_no_option_hides_what_options_say_of_themselves() -> None:
+    own = {name for name in dir(frame.Options) if not name.startswith("_")}
+    for name, command in commands().items():
+        assert own.isdisjoint(command.declared), name
+
+
+def test_what_a_run_remembers_is_what_its_options_declare() -> None:
+    declared = commands()["run"].declared
+    kept = {name for name, argument in declared.items() if argument.resumed not in (None, "new")}
+    # how fast it goes on and where its results go is asked anew; everything else is kept
+    asked = {"concurrency", "name", "work", "resume", "events", "output", "now", "step_summary"}
+    assert declared.keys() - kept == asked | {"otlp_endpoint"}
+
+
+def test_an_option_of_several_verbs_says_the_same_of_itself() -> None:
+    said: dict[str, set[Any]] = {}
+    for command in commands().values():
+        for argument in command.declared.values():
+            if argument.long in COMMON and argument.heading:
+                said.setdefault(argument.long, set()).add((argument.heading, argument.kind))
+    assert {name for name, ways in said.items() if len(ways) > 1} <= {"--policy"}

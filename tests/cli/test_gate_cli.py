@@ -410,7 +410,7 @@ def test_a_stored_baseline_that_is_swapped_after_it_was_found_is_refused(
         Path(stored.stored.path).write_text((files / "worse.jsonl").read_text())
         return stored
 
-    monkeypatch.setattr("assay.cli.gate_sides.find_named", swapping)
+    monkeypatch.setattr("assay.cli.gate.find_named", swapping)
     assert command(["gate", "better.jsonl", "--baseline", "production"]) == 3
 
 

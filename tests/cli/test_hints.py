@@ -100,7 +100,7 @@ def test_options_are_repeated_only_where_they_were_given() -> None:
     assert command("grade", "x", options=options, carry=GRADED_BY) == (
         "assay grade x --profile rag --judge-card 'a b'"
     )
-    options.sources = {"profile": "assay.yaml:3", "judge_card": "command line"}
+    options = options.with_values(sources={"profile": "assay.yaml:3", "judge_card": "command line"})
     assert command("grade", "x", options=options, carry=GRADED_BY) == (
         "assay grade x --judge-card 'a b'"
     )

@@ -13,12 +13,11 @@ from typing import Any
 
 import pytest
 
-from assay.cli.init import CI_FILE, EXAMPLES, PROJECTS
-from assay.cli.init_search import MAX_BYTES, search
+from assay.cli.init import CI_FILE, EXAMPLES, MAX_BYTES, PROJECTS, search
 from assay.families.repair.repair import lacking
 from assay.files.yaml_files import read_yaml
+from assay.project.config import KEYS, ConfigFile, read_config
 from assay.records.schemas import schema_faults
-from assay.running.config import KEYS, ConfigFile, read_config
 from assay.running.workflow import read_workflow
 
 

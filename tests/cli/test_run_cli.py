@@ -17,7 +17,7 @@ import jsonschema_rs
 import pytest
 
 from assay.running.local_code import code_digest
-from assay.views.event_schema import SCHEMA
+from assay.views.events import SCHEMA
 from commands import Running
 from documents import scorecard
 from examples import repeats

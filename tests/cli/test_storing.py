@@ -796,7 +796,7 @@ def test_a_verb_that_is_killed_while_it_stores_leaves_a_ledger_that_verifies(
 
 
 def test_the_schema_of_events_is_printed_as_the_server_publishes_it(assay: Any, lite: Api) -> None:
-    from assay.views.event_schema import SCHEMA
+    from assay.views.events import SCHEMA
 
     assert assay("schema-of", "event").json() == SCHEMA == lite.get("/schema-of/event").json()
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from assay.cli.frame import load_command
-from assay.cli.view import FOLDER, sweep, temporary_folder
-from assay.cli.view_files import evaluate_viewed
+from assay.cli.view import FOLDER, evaluate_viewed, sweep, temporary_folder
 from assay.server.one_visitor import OneVisitor
 from browsing import Window, browser
 from viewing import viewing

@@ -18,24 +18,25 @@ from jsonschema_rs import Draft202012Validator
 
 import assay
 from assay.cli.frame import load_command
+from assay.cli.parsing import CONFIGURATION, EVERYWHERE
 from assay.cli.verbs import GROUPS, VERBS
 from assay.errors.codes import CODES as CODES
 from assay.errors.codes import SYSTEMS
-from assay.families.tools.forms import all_schemas
-from assay.families.tools.validation import ALL_RULES
+from assay.families.tools.entry import all_schemas
+from assay.families.tools.legibility import ALL_RULES
 from assay.formulas import FORMULAS
-from assay.formulas.examples import EXAMPLES as FORMULA_EXAMPLES
+from assay.formulas.formula import EXAMPLES as FORMULA_EXAMPLES
 from assay.library.shelf import KINDS, Shelf
+from assay.project.config import ConfigFile
 from assay.records.descriptions import field_descriptions, struct_kinds
 from assay.records.evidence import Run
 from assay.records.typed import convert
-from assay.running.config import ConfigFile
-from assay.scoring.gate_examples import EXAMPLES as GATE_EXAMPLES
+from assay.scoring.gates import EXAMPLES as GATE_EXAMPLES
 from assay.scoring.gates import GATES, evaluate
 from assay.scoring.metrics import MEASURES
 from assay.services.documents import document_kinds
-from assay.views import telemetry
-from assay.views.event_schema import MEANINGS, SCHEMA
+from assay.views import otel_export as telemetry
+from assay.views.events import MEANINGS, SCHEMA
 from checkout import ROOT
 from documents import run
 
@@ -54,18 +55,16 @@ def headings(name: str) -> set[str]:
 @pytest.mark.parametrize(("group", "verbs"), list(GROUPS.items()))
 def test_every_command_and_every_option_is_described(group: Any, verbs: Any) -> None:
     name = f"commands/{group.replace(' ', '-')}.md"
+    shared = {"help", *(argument.dest for argument in (*EVERYWHERE, *CONFIGURATION))}
     for verb, spec in verbs.items():
         for command in [f"{verb} {action}" for action in spec.actions] or [verb]:
             assert f"assay {command}" in headings(name)
             assert f"[`assay {command}`]" in page("commands.md")
             for action in load_command(command).parser(command)._actions:
                 assert action.help, f"{command} {action.dest} has no help"
-                shown = page("commands.md" if action.dest in _EVERYWHERE else name)
+                shown = page("commands.md" if action.dest in shared else name)
                 for option in action.option_strings:
                     assert re.search(rf"`{re.escape(option)}[` ]", shown), (command, option)
-
-
-_EVERYWHERE = ("help", "json", "config_file", "no_config")
 
 
 @pytest.mark.parametrize(("name", "code"), list(CODES.items()))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from assay.errors import Fault, InputError, UsageError
 from assay.errors.codes import CODES as CODES
-from assay.families.tools.reading.files import source_of
+from assay.families.tools.reading import source_of
 from assay.files.atomic import atomic_write
 from assay.files.inputs import file_digest
 from assay.files.json_files import (

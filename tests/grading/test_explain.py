@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
+from assay.canon import plain
 from assay.errors import EvidenceError
 from assay.files.json_files import Unread, stream_documents
 from assay.grading.explain import explain
@@ -25,7 +26,6 @@ from assay.grading.grade import grade
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
 from assay.records.scorecard import Criterion, FloorOverride, Scorecard, Selection
-from assay.views.documents import plain
 from cards import (
     BANDS,
     BILLION,

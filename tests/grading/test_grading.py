@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
+from assay.canon import plain
 from assay.errors import EvidenceError, InputError
 from assay.files.json_files import Document
 from assay.grading.grade import grade as grade_card
@@ -22,7 +23,6 @@ from assay.grading.policy import CardTerms, make_rules
 from assay.library.shelf import Shelf
 from assay.records.reading import read_scorecard
 from assay.records.scorecard import Criterion, Scorecard
-from assay.views.documents import plain
 from cards import BILLION, LETTERS, decimals, expected, fraction, graded, scorecards
 from documents import scorecard
 
@@ -819,3 +819,45 @@ def test_a_policy_without_a_floor_for_a_known_role_grades_its_criteria() -> None
         rules,
     )
     assert found.floor_failures == ()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"critical_floor": float("nan")},
+        {"critical_floor": {"norm": float("nan")}},
+        {"critical_floor": "0.5"},
+        {"weight": True},
+        {"weight": "1"},
+        {"params": {"slo_good": True, "slo_bad": 5}},
+    ],
+    ids=str,
+)
+def test_criteria_that_only_look_like_graded_ones_are_refused_all_the_same(
+    changes: dict[str, Any],
+) -> None:
+    """The plan for a card's criteria is kept, and must not serve others."""
+
+    def card(**own: Any) -> Scorecard:
+        timed = "params" in changes
+        given = {
+            "name": "tone",
+            "raw_score": 1,
+            "formula_id": "lower_is_better" if timed else "zero_one",
+            "weight": 1,
+            **({"params": {"slo_good": 1, "slo_bad": 5}} if timed else {}),
+        }
+        return Scorecard(
+            schema="assay.scorecard/1",
+            run_id="r-1",
+            hard_gates={"clean": True},
+            criteria=[Criterion(**{**given, **own})],
+        )
+
+    for floor in ({}, {"critical_floor": {"norm": None}}, {"critical_floor": Decimal("0.5")}):
+        try:
+            assert assay.grade(card(**floor)).passed
+        except EvidenceError:
+            assert floor == {"critical_floor": {"norm": None}}
+    with pytest.raises(EvidenceError):
+        assay.grade(card(**changes))

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import assay
 from assay.cli.frame import load_command
-from assay.cli.mcp_project import ServedProject
-from assay.cli.mcp_releases import decide_release
 from assay.cli.release_settings import release_settings
 from assay.errors import AssayError
+from assay.mcp.project import ServedProject
+from assay.mcp.tools import decide_release
 from assay.release.decision import EXITS
 from commands import in_folder, run_here
 from serving import Api, serving

@@ -15,14 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import assay
-from assay.canon import encode
+from assay.canon import encode, plain
 from assay.errors import AssayError
 from assay.errors.codes import CODES as CODES
 from assay.files.json_files import Document, Unread, parse_line
 from assay.library.shelf import Shelf
 from assay.scoring.gates import GATES
 from assay.services.grading import Grader
-from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
 from examples import CAMPAIGN, repeats
 

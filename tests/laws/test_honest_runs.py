@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from assay.canon import plain
 from assay.files.json_files import Document
 from assay.judging.client import Client, Journal
 from assay.library.lints import sourceless
@@ -27,7 +28,6 @@ from assay.running.workflow import make_workflow
 from assay.sandbox.isolation import available
 from assay.scoring.sources import criterion_sources, without_source
 from assay.services.grading import Grader
-from assay.views.documents import plain
 from judges import reading_judge, spec
 
 SHELF = Shelf()

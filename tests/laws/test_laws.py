@@ -19,10 +19,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import assay
-from assay.canon import canonical, encode
+from assay.canon import canonical, encode, plain
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
-from assay.views.documents import plain
 from cards import LETTERS, LIKERT, decimals, expected, floor_of, graded, norm_of, scorecards
 from documents import FAMILIES, run
 

@@ -38,13 +38,13 @@ CODES = {
     "families/tools/conform.py": "`reason` of stable.eligibility is a code of the vectors",
     "families/batch/verbs.py": "a row is rejected for one of a list of reasons, each with its code",
     "views/evaluation_page.py": "a reader picks one of the causes that the page lists",
-    "views/sample_query.py": "a reader picks one of the causes that the page lists",
+    "records/grade_line.py": "`reason` of a grade is a code that contract.md lists",
+    "records/samples.py": "a reader picks one of the causes that the page lists",
 }
 """Files where such a name holds one of a closed list in place of a sentence."""
 SHOWN = {
-    "cli/mcp_calls.py": "sentences for a shell are left out of what an agent reads",
-    "views/grade_line.py": "the verdict is shown without the half that its columns have",
-    "views/grade_text.py": "a sentence ends with one mark; the option that named a profile is shown",
+    "mcp/server.py": "sentences for a shell are left out of what an agent reads",
+    "views/grade_line.py": "a sentence ends with one mark; the option that named a profile is shown",
 }
 """Files that only change how a sentence is shown."""
 THIRD_PARTIES = {

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from assay.canon import digest
 from assay.families.exams import gate as exam_gate
-from assay.families.exams import patterns
+from assay.families.exams import results
 from assay.families.tools import aging, answers, checks, names, status, veto
 from assay.families.tools import behaviour as tool_behaviour
 from assay.families.tools import gate as tool_gate
@@ -129,11 +129,11 @@ def test_the_terms_for_judges_are_red_when_nobody_asks(monkeypatch: pytest.Monke
     assert has_moved(("workflow", "grading"))
 
 
-@pytest.mark.parametrize("name", list(patterns.FINDERS))
+@pytest.mark.parametrize("name", list(results.FINDERS))
 def test_each_detector_of_a_pattern_is_red_when_it_sees_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(patterns.FINDERS, name, lambda *given: iter(()))
+    monkeypatch.setitem(results.FINDERS, name, lambda *given: iter(()))
     assert has_moved(("exam", "grading"))
 
 

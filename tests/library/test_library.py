@@ -33,10 +33,10 @@ from assay.library.fingerprint import System, check
 from assay.library.golden_inputs import golden
 from assay.library.lock import RecordedSystem, lock_of
 from assay.library.shelf import KINDS, Shelf
+from assay.records import grade as grade_record
 from assay.records.reading import read_run
 from assay.scoring import scorecard as scoring
-from assay.scoring.gate import GateResult
-from assay.scoring.gates import GATES
+from assay.scoring.gates import GATES, GateResult
 from assay.scoring.metrics import MEASURES
 from assay.scoring.metrics.examples import EXAMPLES
 from assay.scoring.metrics.measure import Undetermined
@@ -1255,7 +1255,8 @@ def test_other_words_for_the_same_verdict_move_nothing(monkeypatch: pytest.Monke
                     )
                 ),
             )
-    monkeypatch.setattr(rules, "FLOORS_CLEAR", rules.FLOORS_CLEAR._replace(text="in other words"))
+    told = grade_record.FLOORS_CLEAR._replace(text="in other words")
+    monkeypatch.setattr(grade_record, "FLOORS_CLEAR", told)
     assert _moved() == set()
 
 

@@ -20,8 +20,7 @@ import assay as package
 from assay.errors import ShelfError
 from assay.families.exams.marking import Marking
 from assay.families.exams.policy import ExamRules
-from assay.families.tools.entry import EntrySubject
-from assay.families.tools.forms import EXTENDED_FORM, is_extended, schema_valid
+from assay.families.tools.entry import EXTENDED_FORM, EntrySubject, is_extended, schema_valid
 from assay.families.tools.policy import SchemaRules
 from assay.families.tools.records import GradingEntry
 from assay.families.tools.tree import Tree

@@ -18,10 +18,9 @@ from typing import Any
 
 import pytest
 
-from assay.cli.mcp_bounds import BoundedAnswer, shown_text
-from assay.cli.mcp_project import ServedProject
-from assay.cli.mcp_server import make_server
-from assay.cli.mcp_tools import offered
+from assay.mcp.project import BoundedAnswer, ServedProject, shown_text
+from assay.mcp.server import make_server
+from assay.mcp.tools import offered
 from assay.store.ledger import open_ledger
 from checkout import SUPPORT
 from commands import ASSAY, Result, in_folder, run_here

@@ -13,8 +13,8 @@ import pytest
 from assay.errors import InputError, UsageError
 from assay.files.upwards import find_config
 from assay.files.yaml_files import read_yaml
-from assay.running.config import KEYS, Config, read_config
-from assay.running.config_trust import part_faults, refuse_untrusted, scorer_faults
+from assay.project.config import KEYS, Config, read_config
+from assay.project.trust import part_faults, refuse_untrusted, scorer_faults
 from assay.running.dataset import read_dataset
 from assay.running.workflow import read_workflow
 

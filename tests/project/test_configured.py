@@ -10,7 +10,7 @@ import pytest
 from assay.cli.configured import KEYS_WITHOUT_OPTION, verb_names
 from assay.cli.frame import Command
 from assay.errors import InputError, UsageError
-from assay.running.config import ConfigFile, ReleaseBars, RunLimits
+from assay.project.config import ConfigFile, ReleaseBars, RunLimits
 from test_frame import commands
 
 RULES = ("profile", "rubric", "policy")

@@ -24,10 +24,10 @@ from assay.cli.configured import verb_names
 from assay.cli.demo import EXAMPLES
 from assay.cli.frame import Argument, arg, load_command
 from assay.cli.init import CI_FILE
-from assay.cli.mcp_server import project_of
 from assay.errors import AssayError, InputError
 from assay.files import trust
 from assay.files.yaml_files import read_yaml
+from assay.mcp.server import project_of
 from serving import Started, free_port, until
 
 COMMANDS = {verb: load_command(verb) for verb in verb_names()}

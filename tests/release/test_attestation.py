@@ -17,14 +17,13 @@ from typing import Any
 import pytest
 
 import assay as product
-from assay.canon import canonical, digest
+from assay.canon import canonical, digest, plain
 from assay.errors import AssayError, InputError
 from assay.files.inputs import file_digest
 from assay.installing import install_hint
 from assay.release import attestation
 from assay.release.attestation import Subject, envelope, signed_bytes, statement, verify
 from assay.services.payload import payload
-from assay.views.documents import plain
 from commands import Result, run_here
 from documents import scorecard
 

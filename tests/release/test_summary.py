@@ -22,10 +22,9 @@ import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assay.canon import encode
+from assay.canon import encode, plain
 from assay.release.summary import EvaluationTally, Summary
 from assay.stats.intervals import Counts, student, t_quantile, wilson
-from assay.views.documents import plain
 from cards import expected, graded, scorecards
 from documents import FAMILIES, run, scorecard
 

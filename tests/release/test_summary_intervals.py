@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 import scipy
 
-from assay.canon import encode
+from assay.canon import encode, plain
 from assay.release.summary import Summary
 from assay.stats.clusters import sampled_share
-from assay.views.documents import plain
 from cards import graded
 from sides import card, cards, drawn, write
 

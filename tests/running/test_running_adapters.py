@@ -985,8 +985,7 @@ def test_a_scorer_that_fails_gives_no_score_and_its_reason_is_kept(
 def test_events_are_told_as_they_happen_and_each_keeps_the_published_schema(tmp_path: Path) -> None:
     import jsonschema_rs
 
-    from assay.views.event_schema import SCHEMA
-    from assay.views.events import event
+    from assay.views.events import SCHEMA, event
 
     events: list[Any] = []
     code = (

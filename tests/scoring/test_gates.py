@@ -19,9 +19,7 @@ from assay.files.json_files import Document, parse_json
 from assay.files.yaml_files import parse_yaml
 from assay.library.shelf import Shelf
 from assay.records.contract import check as contract_fault
-from assay.scoring.gate import Gate
-from assay.scoring.gate_rules import is_absent
-from assay.scoring.gates import GATES, REQUIRED
+from assay.scoring.gates import GATES, REQUIRED, Gate, is_absent
 from assay.scoring.profile import load_profile
 from assay.services.grading import Grader
 from documents import FAMILIES, run, scorecard

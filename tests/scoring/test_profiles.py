@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import assay
+from assay.canon import plain
 from assay.errors import AssayError, EvidenceError, ShelfError
 from assay.files.json_files import Document
 from assay.files.yaml_files import parse_yaml
@@ -21,7 +22,6 @@ from assay.library.shelf import Shelf, changed, publish
 from assay.scoring.gates import REQUIRED
 from assay.scoring.profile import Profile, load_profile
 from assay.services.grading import Grader
-from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
 
 # --- the four profiles, as the guide writes them

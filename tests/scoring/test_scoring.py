@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import assay
-from assay.canon import encode
+from assay.canon import encode, plain
 from assay.errors import AssayError, EvidenceError
 from assay.files.json_files import Document, parse_json
 from assay.library.lock import BUILTIN
@@ -27,7 +27,6 @@ from assay.records.grade import GRADING_SYSTEM, LETTERS
 from assay.records.scorecard import SCORING_SYSTEM
 from assay.scoring.gates import GATES, REQUIRED
 from assay.services.grading import Grader
-from assay.views.documents import plain
 from documents import FAMILIES, run, scorecard
 from examples import share
 

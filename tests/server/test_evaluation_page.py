@@ -12,13 +12,19 @@ import pytest
 from assay.families.judges.labelling import label_draft
 from assay.families.judges.records import Override
 from assay.records.evaluation import EvaluationTotals
+from assay.records.samples import (
+    SampleQuery,
+    SampleRow,
+    SampleRun,
+    count_samples,
+    page_of,
+    sample_grade,
+)
 from assay.records.summary import ValueInterval
 from assay.services.evaluations import find_evaluation
 from assay.services.stored_sides import baseline_draft
 from assay.views.evaluation_page import evaluation_figures, samples_region
-from assay.views.sample_query import SampleQuery, count_samples, page_of
 from assay.views.sample_table import MAX_CRITERIA, SampleLinks, criterion_columns, sample_table
-from assay.views.samples import SampleRow, SampleRun, sample_grade
 from serving import Api, runs, serving
 from test_labels import BEN, label
 

@@ -22,7 +22,7 @@ from assay.server.metrics import Metrics
 from assay.store import traces as stored
 from assay.store.ledger import open_ledger
 from assay.tracing.spans import Span
-from assay.views.telemetry import EVENT
+from assay.views.otel_export import EVENT
 from documents import run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from receiving import Receiver
@@ -188,7 +188,7 @@ def test_what_waits_has_a_bound_in_bytes_too(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def telling_to(address: str) -> Any:
-    from assay.views.exporting import configured
+    from assay.views.otel_export import configured
 
     return configured(address, environment={})
 

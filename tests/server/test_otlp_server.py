@@ -29,9 +29,8 @@ from assay.services.grading import Grader
 from assay.store import traces as stored
 from assay.store.ledger import open_ledger
 from assay.tracing.spans import Span
-from assay.views import exporting
-from assay.views.exporting import OtlpTarget, configured, events_of, send
-from assay.views.telemetry import EVENT, events
+from assay.views import otel_export as exporting
+from assay.views.otel_export import EVENT, OtlpTarget, configured, events, events_of, send
 from documents import run
 from postgres import ledger_url, postgres_url  # fixtures  # noqa: F401
 from receiving import Receiver

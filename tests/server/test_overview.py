@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from assay.records.evaluation import graded_by
 from assay.records.summary import ValueInterval
 from assay.server.pages import overview
 from assay.server.pages.running import state_text
 from assay.services import samples as compared
-from assay.store import jobs
+from assay.store import executions
 from assay.views import drawing
 from assay.views.charts.evaluations import EvaluationPoint, pass_rates
-from assay.views.evaluations import graded_by
 from documents import run
 from serving import Api, runs, serving
 from test_named_baseline import spoil
@@ -416,7 +416,7 @@ def test_an_execution_whose_server_died_says_so(tmp_path: Path) -> None:
     with executing(f"sqlite:///{tmp_path}/ledger.db", tmp_path) as api:
         made = ask(api, asked("wait go", name="left"))
         until(lambda: api.get(f"/executions/{made['execution']}").json()["state"] == "running")
-        row = jobs.find(api.services.ledger.database, "default", made["execution"])
+        row = executions.find(api.services.ledger.database, "default", made["execution"])
         assert row is not None
         assert state_text(row) == "… running"
         assert "its server is gone" in state_text(row._replace(beat_ms=0))

@@ -24,11 +24,11 @@ from assay.cli.release_settings import release_settings
 from assay.errors import AssayError
 from assay.files.json_files import parse_json
 from assay.library.shelf import Shelf
+from assay.project.release import ReleaseSettings
 from assay.server.pages import compare
 from assay.server.pages import compare as compare_decision
 from assay.server.posted_runs import with_additions
 from assay.services.evaluation_choice import OWN, EvaluationChoice
-from assay.services.release_settings import ReleaseSettings
 from assay.services.rules import RulesRequest, graded_side, rules_for
 from commands import in_folder, run_here
 from serving import Api, serving

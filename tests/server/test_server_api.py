@@ -13,9 +13,9 @@ import pytest
 from assay.cli.ledger_checks import replayable
 from assay.cli.main import run as command
 from assay.library.shelf import Shelf
+from assay.project.release import ReleaseSettings
 from assay.release.policy import Bars
 from assay.server import posted_runs
-from assay.services.release_settings import ReleaseSettings
 from assay.store.ledger import open_ledger
 from assay.store.verify import verify
 from documents import run, scorecard

@@ -16,7 +16,7 @@ import jsonschema_rs
 import pytest
 import uvicorn
 
-import assay.views.event_schema as published
+import assay.views.events as published
 from assay.files.json_files import Document
 from assay.records.reading import read_run
 from assay.server.app import create_app

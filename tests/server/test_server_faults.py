@@ -39,9 +39,8 @@ from assay.server.settings import ServerSettings
 from assay.server.writer import MAX_BATCH
 from assay.store import events as stored_events
 from assay.store import executions as stored_executions
-from assay.store import jobs as stored_jobs
 from assay.store import queue
-from assay.store.database_errors import NoRoom
+from assay.store.databases import NoRoom
 from assay.store.ledger import open_ledger
 from assay.store.verify import verify
 from campaign_kills import campaign
@@ -270,7 +269,9 @@ def test_a_job_whose_server_is_killed_is_taken_up_by_another_at_once_on_the_same
     )
     with open_ledger(ledger_url) as ledger:
         database = ledger.database
-        stored_executions.create(database, stored_jobs.new("e", "default", b"{}", author=None), [])
+        stored_executions.create(
+            database, stored_executions.new("e", "default", b"{}", author=None), []
+        )
         with subprocess.Popen(
             [sys.executable, "-c", code],
             env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -281,15 +282,17 @@ def test_a_job_whose_server_is_killed_is_taken_up_by_another_at_once_on_the_same
             assert other.stdout is not None
             owner = other.stdout.readline().strip()
             assert not is_dead(owner)
-            assert stored_jobs.claim(database, owner) is not None
-            assert stored_jobs.claim(database, "b", is_dead=is_dead) is None, "one job, one server"
+            assert stored_executions.claim(database, owner) is not None
+            assert stored_executions.claim(database, "b", is_dead=is_dead) is None, (
+                "one job, one server"
+            )
             other.kill()
         assert is_dead(owner)
         assert not is_dead(Owner().name), "of another machine nothing is known"
-        found = stored_jobs.claim(database, "b", is_dead=is_dead)
+        found = stored_executions.claim(database, "b", is_dead=is_dead)
         assert found is not None
         assert found.id == "e"
-        assert stored_jobs.claim(database, "c", is_dead=is_dead) is None
+        assert stored_executions.claim(database, "c", is_dead=is_dead) is None
 
 
 # --- the database

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 import pytest
 
-import assay.views.event_schema as published
+import assay.views.events as published
 from assay.cli.main import run as command
+from assay.project.release import ReleaseSettings
 from assay.running.catalogue import Ambiguous, Offered
 from assay.server import child as workflow_process
-from assay.services.release_settings import ReleaseSettings
 from assay.store import executions as stored
-from assay.store import jobs, queue
+from assay.store import queue
 from assay.store.events import RunUpdate
 from assay.store.ledger import open_ledger
 from examples import CAMPAIGN, repeats
@@ -859,11 +859,11 @@ def test_two_servers_on_one_ledger_take_an_execution_once(ledger_url: str, tmp_p
 def test_an_owner_that_was_taken_for_dead_writes_nothing_more(
     ledger_url: str,  # noqa: F811
 ) -> None:
-    def made(name: str) -> jobs.Job:
-        return jobs.new(name, "default", b"{}", author=None)
+    def made(name: str) -> stored.Job:
+        return stored.new(name, "default", b"{}", author=None)
 
-    def claim(owner: str, **more: Any) -> jobs.Job | None:
-        return jobs.claim(database, owner, **more)
+    def claim(owner: str, **more: Any) -> stored.Job | None:
+        return stored.claim(database, owner, **more)
 
     with open_ledger(ledger_url) as ledger:
         database = ledger.database
@@ -871,8 +871,8 @@ def test_an_owner_that_was_taken_for_dead_writes_nothing_more(
         stored.create(database, made("e1"), planned)
         with pytest.raises(stored.RunTaken, match="n:1"):
             stored.create(database, made("e2"), planned)
-        assert jobs.find(database, "default", "e2") is None, "nothing is left of what was refused"
-        assert jobs.find(database, "other", "e1") is None
+        assert stored.find(database, "default", "e2") is None, "nothing is left of what was refused"
+        assert stored.find(database, "other", "e1") is None
         assert claim("idle", able=False) is None
         first = claim("a")
         assert first is not None
@@ -883,17 +883,17 @@ def test_an_owner_that_was_taken_for_dead_writes_nothing_more(
         second = claim("b", is_dead=lambda name: name == "a")
         assert second is not None
         assert stored.record(database, first, "a", begun) is None
-        assert jobs.report(database, first, "a") is None
-        assert jobs.report(database, first, "a", {}, state=jobs.DONE) is None
+        assert stored.report(database, first, "a") is None
+        assert stored.report(database, first, "a", {}, state=stored.DONE) is None
         assert [one.state for one in stored.runs(database, "e1")] == ["executing", "queued"]
-        stale = queue.now_ms() + 2 * jobs.STALE_MS
+        stale = queue.now_ms() + 2 * stored.STALE_MS
         assert claim("c", at_ms=stale) is not None
-        cancelled = jobs.cancel(database, first)
+        cancelled = stored.cancel(database, first)
         assert cancelled is not None
-        assert jobs.report(database, second, "c", state=jobs.QUEUED) == jobs.CANCELLING
+        assert stored.report(database, second, "c", state=stored.QUEUED) == stored.CANCELLING
         ended = claim("d", able=False)
         assert ended is not None
-        assert ended.state == jobs.CANCELLING
+        assert ended.state == stored.CANCELLING
 
 
 def test_an_execution_is_described_beside_evidence_in_the_published_description() -> None:

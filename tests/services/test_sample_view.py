@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from assay.records.samples import SampleQuery
 from assay.services import samples
 from assay.services.evaluations import StoredEvaluation, find_evaluation
 from assay.services.samples import (
@@ -19,7 +20,6 @@ from assay.services.samples import (
 )
 from assay.services.stored_sides import baseline_draft
 from assay.store.ledger import Ledger
-from assay.views.sample_query import SampleQuery
 from serving import Api, runs, serving
 
 

@@ -15,11 +15,11 @@ import pytest
 from msgspec import structs
 
 from assay.api.comparing import gate
-from assay.cli.ledger import ledger_folder, url_of
 from assay.errors import InputError, NotEnoughEvidence, UsageError
 from assay.families.batch.batching import plan_batch
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
+from assay.project.ledger import ledger_folder, url_of
 from assay.records.evaluation import Evaluation, VersionedName
 from assay.services.evaluation_checks import verify_ledger
 from assay.services.evaluations import (

@@ -30,15 +30,12 @@ from assay.library.shelf import Shelf
 from assay.services.grading import Grader
 from assay.services.replay import replay
 from assay.services.storing import basis_of, drafts_of, settled, trace
-from assay.store import migrating, raw_rows, serving
 from assay.store import tables as t
 from assay.store import verify as verifying
-from assay.store.database_errors import worded
-from assay.store.databases import open_database
+from assay.store.databases import open_database, worded
 from assay.store.drafts import KINDS, Draft, Link, draft, graded_drafts
 from assay.store.ledger import Ledger, open_ledger
-from assay.store.listing import evidence_of, grades_of
-from assay.store.names import seen
+from assay.store.reading import evidence_of, grades_of, seen
 from assay.store.verify import verify
 from assay.store.writing import insert_rows
 from checkout import SUPPORT
@@ -949,7 +946,7 @@ def shape(ledger_url: str) -> list[Any]:
             connection,
             opts={"compare_type": True, "version_table": t.VERSION_TABLE},
         )
-        found: list[Any] = compare_metadata(context, [t.metadata, serving.metadata])
+        found: list[Any] = compare_metadata(context, t.metadata)
     database.engine.dispose()
     return found
 
@@ -960,9 +957,9 @@ def test_the_tables_are_what_the_program_thinks_and_append_only(
     with open_ledger(empty_url) as ledger:
         ledger.put_many(graded(run()))
         assert shape(empty_url) == []
-        assert [*migrating.VERSIONS] == ["v0001"]
+        assert [*t.VERSIONS] == ["v0001"]
         with ledger.database.reading() as connection, connection.begin():
-            assert migrating.current(connection) == "v0001"
+            assert t.current(connection) == "v0001"
         with (
             pytest.raises(DBAPIError, match="append-only"),
             ledger.database.writing() as connection,
@@ -1171,8 +1168,7 @@ def test_a_body_that_was_swapped_for_text_is_found_and_never_read_as_good(tmp_pa
 
 
 def test_verify_goes_on_while_others_write(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (raw_rows, verifying):
-        monkeypatch.setattr(module, "BATCH", 10)
+    monkeypatch.setattr(verifying, "BATCH", 10)
     ledger.put_many([draft(run(run_id=str(index)), kind="run") for index in range(35)])
     stop = threading.Event()
 

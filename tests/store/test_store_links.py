@@ -10,12 +10,11 @@ import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
 
-from assay.store.chain import ChainLink, next_chain
 from assay.store.drafts import Link, digest_bytes, draft
 from assay.store.ledger import Ledger, open_ledger
-from assay.store.listing import evidence_of, grades_of
-from assay.store.recent import sides_of
+from assay.store.reading import evidence_of, grades_of, sides_of
 from assay.store.verify import VerifyReport, verify
+from assay.store.writing import ChainLink, next_chain
 from documents import run
 from examples import CAMPAIGN
 from postgres import ledger_url, postgres_url

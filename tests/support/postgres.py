@@ -27,7 +27,6 @@ from uuid import uuid4
 
 import pytest
 
-from assay.store import serving as server_tables
 from assay.store import tables as store_tables
 from assay.store.ledger import open_ledger
 from examples import CAMPAIGN
@@ -197,8 +196,7 @@ def _empty(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         others = "datname = current_database() AND pid <> pg_backend_pid()"
         connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")
-        tables = [*store_tables.metadata.tables, *server_tables.metadata.tables]
-        deleted = "; ".join(f"DELETE FROM {table}" for table in tables)
+        deleted = "; ".join(f"DELETE FROM {table}" for table in store_tables.metadata.tables)
         connection.execute(f"SET session_replication_role = replica; {deleted}")
 
 

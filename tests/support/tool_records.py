@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from assay.families.tools import aggregate, aging, entry, gate, veto
+from assay.families.tools.policy import CURRENT
 from assay.families.tools.records import (
     CategoricalVeto,
     GradedAnswer,
@@ -19,7 +20,6 @@ from assay.families.tools.records import (
     ToolGateResult,
     document,
 )
-from assay.families.tools.versions import CURRENT
 
 _ANSWER = {
     "questionId": "Q-x",

@@ -40,7 +40,7 @@ from assay.tracing.genai import MAX_SPANS, evidence
 from assay.tracing.rules import BROKEN, NOT_RUN, UNKNOWN, listed_tools, passages
 from assay.tracing.spans import Span
 from assay.tracing.wire import MAX_TEXT, from_json, from_protobuf
-from assay.views.telemetry import EVENT
+from assay.views.otel_export import EVENT
 from documents import run as document
 from receiving import Receiver
 from tracing import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from assay.cli import demo_parts
+from assay.cli import demo
 from assay.records.decision import (
     Confirmation,
     Counted,
@@ -23,7 +23,7 @@ EXAMPLES = ROOT / "src/assay/cli/examples"
 
 @cache
 def decided() -> list[Decision]:
-    return demo_parts.decided(str(EXAMPLES / "release"))
+    return demo.decided(str(EXAMPLES / "release"))
 
 
 def decision(outcome: str, *holds: bool | None, **changes: Any) -> Decision:

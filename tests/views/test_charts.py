@@ -19,12 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from assay.canon import number_text
+from assay.canon import number_text, plain
 from assay.errors import UsageError
 from assay.families.exams import views as exam_history
 from assay.families.exams import views as exams
-from assay.families.exams.document import exam_result
 from assay.families.exams.records import ExamFileCount, ExamResult, PatternSeen
+from assay.families.exams.results import exam_result
 from assay.families.exams.views import ExamPoint, exam_charts, exam_page
 from assay.families.judges import charts as agreement
 from assay.families.judges import charts as judges
@@ -35,6 +35,7 @@ from assay.judging.card import read_card
 from assay.library.shelf import Shelf
 from assay.records.decision import Decision
 from assay.records.judge_card import CardAdmission, CardTerm, Estimate, JudgeCard, WeightedKappas
+from assay.records.samples import SampleAnswer, SampleTexts
 from assay.release.summary import Summary
 from assay.services.grading import Grader
 from assay.views import drawing
@@ -50,12 +51,10 @@ from assay.views.charts import (
     summaries,
     trends,
 )
-from assay.views.decision_samples import SampleAnswer, SampleTexts
-from assay.views.decision_sections import decision_charts, decision_view
-from assay.views.documents import plain
-from assay.views.html import Report, render
+from assay.views.decision import decision_charts, decision_view
 from assay.views.pieces import points
 from assay.views.render import report
+from assay.views.report import Report, render
 from checkout import ROOT
 from decisions import confirmation, decided, suspect
 from examples import CAMPAIGN

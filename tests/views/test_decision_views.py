@@ -19,31 +19,32 @@ from assay.records.decision import (
     RuleResult,
 )
 from assay.records.evidence import title_of
+from assay.records.samples import (
+    SampleAnswer,
+    SampleEvidence,
+    SampleGrade,
+    SampleTexts,
+    TextCollector,
+)
 from assay.views.blocks import Details, Section
 from assay.views.decision import (
+    NO_LINKS,
+    cleared_line,
     confidence,
+    confirmation_lines,
+    confirmation_section,
     could_not_see,
     criteria_table,
     decision_summary,
+    decision_view,
     doubled,
-    rule_word,
-)
-from assay.views.decision_samples import (
-    NO_LINKS,
-    SampleAnswer,
-    SampleTexts,
-    TextCollector,
-    cleared_line,
-    confirmation_lines,
-    confirmation_section,
     failure_facts,
     failures_section,
     new_failures,
+    rule_word,
     sample_label,
     suspect_verdict,
 )
-from assay.views.decision_sections import decision_view
-from assay.views.samples import SampleEvidence, SampleGrade
 from assay.views.text import text_view
 from decisions import confirmation, counted, decided, decision, rule, suspect
 from documents import run

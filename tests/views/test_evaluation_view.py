@@ -14,9 +14,15 @@ from assay.records.evaluation import Evaluation, VersionedName
 from assay.records.evidence import Run
 from assay.records.reading import read_run
 from assay.release.summary import EvaluationTally
-from assay.views.evaluation import RunReasons, evaluation_view
-from assay.views.markdown_view import view
-from assay.views.worst_samples import WorstSample, keep_worst, sample_facts, worst_sample
+from assay.views.evaluation import (
+    RunReasons,
+    WorstSample,
+    evaluation_view,
+    keep_worst,
+    sample_facts,
+    worst_sample,
+)
+from assay.views.markdown import view
 from cards import graded
 from documents import run as make_run
 

@@ -17,9 +17,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from assay.cli.stream import LARGE
-from assay.views import sarif_grades
-from assay.views.csv_rows import FORMULA, neutral
+from assay.cli.grade import LARGE
+from assay.views import sarif as sarif_grades
+from assay.views.documents import FORMULA, neutral
 from assay.views.exporters import EXPORTERS, FORMATS
 from decisions import confirmation, decision, suspect
 from documents import run, scorecard

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from assay.canon import plain
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
+from assay.records.grade_line import GradeLine, as_line
 from assay.services.grading import Grader
 from assay.views import junit, markdown
-from assay.views.documents import plain
-from assay.views.grade_line import GradeLine, as_line, causes, change_text
-from assay.views.html import render
+from assay.views.grade_line import causes, change_text
+from assay.views.report import render
 from cards import graded
 from documents import scorecard
 from exported import exported

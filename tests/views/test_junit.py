@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import assay as product
-from assay.families.exams import junit as exam_junit
+from assay.canon import plain
+from assay.families.exams import views as exam_views
 from assay.families.exams.records import ExamGate, ExamGateDigests, HardGate, TargetCheck
 from assay.records.decision import OperationDifference
+from assay.records.samples import SampleAnswer, SampleTexts
 from assay.services.payload import payload
 from assay.views import junit
-from assay.views.decision_samples import SampleAnswer, SampleTexts
-from assay.views.documents import plain
 from decisions import confirmation, decided, decision, rule, suspect
 from documents import run, scorecard
 from exported import exported
@@ -446,7 +446,7 @@ def test_a_gate_on_exams_that_did_not_pass_is_never_all_green() -> None:
         scoring_system="scoringSystem/1.0.0",
         grading_system="gradingSystem/1.0.0",
     )
-    assert cases(exam_junit.exam_gate(gate))["outcome"] == ("failure", "something else")
+    assert cases(exam_views.gate_xml(gate))["outcome"] == ("failure", "something else")
 
 
 def test_a_document_read_back_gives_the_same_cases() -> None:

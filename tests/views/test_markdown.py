@@ -18,15 +18,14 @@ from assay.errors import printable
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.records.decision import ContractChange, Decision
+from assay.records.samples import SampleAnswer, SampleTexts
 from assay.records.summary import ValueInterval
 from assay.services.grading import Grader
 from assay.services.payload import payload
 from assay.views import markdown, pieces
-from assay.views.decision import OUTCOMES, decision_summary, outcome_word
-from assay.views.decision_samples import LISTED, TEXT, SampleAnswer, SampleTexts
+from assay.views.decision import LISTED, OUTCOMES, TEXT, decision_summary, outcome_word
 from assay.views.exporters import ResultSource
-from assay.views.markdown_code import MAX_TEXT, cell_code, code
-from assay.views.markdown_view import view
+from assay.views.markdown import MAX_TEXT, cell_code, code, view
 from decisions import confirmation, decided, decision, suspect
 from documents import scorecard
 from exported import exported

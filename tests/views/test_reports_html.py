@@ -18,14 +18,14 @@ import pytest
 from assay.canon import number_text
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
+from assay.records.samples import SampleRun, fold_samples
 from assay.services.grading import Grader
-from assay.views import html as page_module
+from assay.views import report as page_module
 from assay.views.charts import grades, steps
-from assay.views.html import render as rendered
 from assay.views.pieces import link, points, shown
 from assay.views.render import clean, environment, macro
-from assay.views.report_samples import MARKUP, Layout, SampleTable, in_parts, sample_line
-from assay.views.samples import SampleRun, fold_samples
+from assay.views.report import render as rendered
+from assay.views.sample_table import MARKUP, Layout, SampleTable, in_parts, sample_line
 
 VOID = {"meta", "br", "img", "link", "input", "hr", "wbr", "base"}
 CSS = Path(page_module.__file__).parent / "templates" / "pages.css"

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from assay.views.sample_query import (
+from assay.records.samples import (
     SampleQuery,
+    SampleRow,
+    SampleRun,
     change_of,
     count_samples,
     neighbours,
     page_of,
     read_query,
+    sample_grade,
     select_samples,
 )
-from assay.views.samples import SampleRow, SampleRun, sample_grade
 
 
 def run(name: str, score: float, **more: Any) -> SampleRun:

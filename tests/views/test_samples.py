@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from assay.views.samples import (
+from assay.records.samples import (
     SampleEvidence,
     SampleRun,
     fold_samples,

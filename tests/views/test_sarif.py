@@ -23,8 +23,7 @@ from assay.families.tools.records import SchemaFinding
 from assay.families.tools.sarif import sarif
 from assay.files.json_files import Document
 from assay.views.exporters import ResultSource
-from assay.views.sarif import FINGERPRINT, file_uri, is_file
-from assay.views.sarif_grades import Sarif
+from assay.views.sarif import FINGERPRINT, Sarif, file_uri, is_file
 
 SYSTEMS = {"scoringSystem": "scoringSystem/1.0.0", "gradingSystem": "gradingSystem/1.0.0"}
 RULES = {**validation.RULES, **legibility.RULES}

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from assay.cli import terminal
+from assay.records.grade_line import GradeLine, as_line
 from assay.views.decision import decision_summary
-from assay.views.grade_line import GradeLine, as_line, lines_table
-from assay.views.grade_text import explanation
+from assay.views.grade_line import explanation, lines_table
 from decisions import decided
 from test_charts import results
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from assay.views.media import read_media
-from assay.views.values import MANY, Room, ValueView, part_at, pointer
+from assay.views.values import MANY, Room, ValueView, part_at, pointer, read_media
 
 PNG = b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 60).decode()
 SVG = b64encode(b"<svg onload=alert(1)></svg>").decode()

@@ -2,42 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
-
-from assay.api.configured import configured
 from assay.api.functions import as_workflow, named, plain_name
 from assay.api.results import EvaluationOutcome
 from assay.errors import InputError, UsageError
 from assay.files.json_files import Document
-from assay.records.evaluation import VersionedName
-from assay.records.evidence import Workflow
+from assay.project.settings import configured
 from assay.registry import is_path
-from assay.running.columns import is_misspelt_assert, unread_expected
-from assay.running.compatibility import PreparedSample, prepare
-from assay.running.dataset import LoadedDataset, from_rows, read_dataset
-from assay.running.post_run import (
-    additions_of,
-    after_of,
-    all_scorers,
-    idle_scorers,
-    scorer_warnings,
-)
-from assay.running.runner import Runner, RunSettings, work_of
-from assay.running.scorers import PlacedScorer
-from assay.running.workflow import LoadedWorkflow, make_workflow, read_workflow
-from assay.scoring.extension import extended
-from assay.scoring.sources import expected_names
+from assay.running.columns import is_misspelt_assert
+from assay.running.dataset import from_rows, read_dataset
+from assay.running.runner import RunSettings
+from assay.running.workflow import make_workflow, read_workflow
 from assay.services.choice import Choice
 from assay.services.evaluations import default_name
 from assay.services.grading import DEFAULT_POLICY
-from assay.services.storing import EvaluationBuilder
+from assay.services.run import RunRequest, run_judge
+from assay.services.run import run as run_workflow
 
 NOT_INPUTS = frozenset(
     ["id", "sample_id", "group", "tags", "split", "metadata", "inputs", "assert", "assertions"]
@@ -58,14 +42,16 @@ def run(
     concurrency: int | None = None,
     timeout_s: float | None = None,
     name: str | None = None,
+    judge: str | None = None,
 ) -> EvaluationOutcome:
-    """Run a workflow on a dataset and grade every run, as `assay run --no-judge --no-store` does.
+    """Run a workflow on a dataset and grade every run, as `assay run --no-store` does.
 
     `workflow` is a workflow's name in the nearest `assay.yaml` from the working folder upwards, its
     own YAML file, or another `assay.yaml`; without one, the workflow that the configuration
     chooses. `dataset` is a name, a file or a list of samples; without one, the configuration's.
-    What is given here wins over the configuration. Nothing is judged by a model, and nothing is
-    stored: criteria that only a judge fills are missing, which fails closed.
+    What is given here wins over the configuration. `judge` is a judge's name in the configuration,
+    or its file, within the limits of the configuration; without one, nothing is judged by a model,
+    and criteria that only a judge fills are missing, which fails closed. Nothing is stored.
 
     >>> import assay
     >>> from importlib.resources import files
@@ -75,7 +61,7 @@ def run(
     (2, True)
     """
     _check_numbers(timeout_s, repeats=repeats, limit=limit, concurrency=concurrency)
-    settings = configured(workflow, dataset if isinstance(dataset, str) else None)
+    settings = configured(workflow, dataset if isinstance(dataset, str) else None, judge)
     data = settings.dataset if dataset is None or isinstance(dataset, str) else dataset
     if data is None:
         raise UsageError("CLI-001", "no dataset is given.", fix="Pass `dataset=`.")
@@ -86,24 +72,32 @@ def run(
         else from_rows(list(map(dict, data)), id="samples", version=None, where="samples")
     )
     limits = settings.limits
+    started = datetime.now(UTC)
     return _evaluated(
-        loaded,
-        samples,
-        Choice(
-            policy or settings.policy or DEFAULT_POLICY,
-            profile or settings.profile,
-            rubric or settings.rubric,
-            library or settings.library,
-        ),
-        RunSettings(
-            name=name or default_name(loaded.id, datetime.now(UTC)),
-            concurrency=concurrency or limits.concurrency or 8,
-            repeat=repeats or settings.repeats or 1,
-            timeout_s=limits.timeout_s if timeout_s is None else timeout_s,
-            retries=limits.retries,
-        ),
-        limit=limits.samples if limit is None else limit,
-        scorers=settings.scorers,
+        RunRequest(
+            workflow=loaded,
+            dataset=samples,
+            settings=RunSettings(
+                name=name or default_name(loaded.id, started),
+                concurrency=concurrency or limits.concurrency or 8,
+                repeat=repeats or settings.repeats or 1,
+                timeout_s=limits.timeout_s if timeout_s is None else timeout_s,
+                retries=limits.retries,
+            ),
+            choice=Choice(
+                policy or settings.policy or DEFAULT_POLICY,
+                profile or settings.profile,
+                rubric or settings.rubric,
+                library or settings.library,
+            ),
+            scorers=settings.scorers,
+            limit=limits.samples if limit is None else limit,
+            judge=None
+            if settings.judge is None
+            else run_judge(settings.judge, max_usd=limits.judge_usd),
+            max_calls=limits.judge_calls,
+            started=started,
+        )
     )
 
 
@@ -184,16 +178,20 @@ def evaluate(
                 tree[key] = value
         workflow = make_workflow(Document(tree, "evaluate"), Path.cwd())
         loaded = from_rows(rows, id=dataset, version=None, where="samples")
+        started = datetime.now(UTC)
         outcome = _evaluated(
-            workflow,
-            loaded,
-            Choice(policy, profile, rubric, library),
-            RunSettings(
-                name=name or default_name(workflow.id, datetime.now(UTC)),
-                concurrency=concurrency,
-                repeat=repeats,
-                timeout_s=timeout_s,
-            ),
+            RunRequest(
+                workflow=workflow,
+                dataset=loaded,
+                settings=RunSettings(
+                    name=name or default_name(workflow.id, started),
+                    concurrency=concurrency,
+                    repeat=repeats,
+                    timeout_s=timeout_s,
+                ),
+                choice=Choice(policy, profile, rubric, library),
+                started=started,
+            )
         )
     for place, spec in zip(targets, specs, strict=True):
         label = str(spec.get("name") or plain_name(spec["target"]))
@@ -228,109 +226,8 @@ def _inputs(rows: Sequence[Mapping[str, Any]], outputs: Sequence[str]) -> dict[s
     return {field: {"required": n == len(rows)} for field, n in seen.items()}
 
 
-def _evaluated(
-    workflow: LoadedWorkflow,
-    dataset: LoadedDataset,
-    choice: Choice,
-    settings: RunSettings,
-    *,
-    limit: int | None = None,
-    scorers: Sequence[PlacedScorer] = (),
-) -> EvaluationOutcome:
-    started = datetime.now(UTC)
-    samples = prepare(workflow, dataset)[:limit]
-    work = work_of(samples, settings)
-    choice = _with_scorers(workflow, samples, choice, scorers)
-    grader = choice.grader()
-    planned = grader.plan_for(Workflow(**workflow.subject()))
-    profile = planned.profile
-    if choice.profile is not None:
-        workflow.profile = profile.id
-    builder = EvaluationBuilder(
-        name=settings.name,
-        workflow=VersionedName(id=workflow.id, version=workflow.version),
-        dataset=VersionedName(id=dataset.id, version=dataset.version),
-        settings={
-            "workflow": workflow.digest,
-            "dataset": dataset.digest,
-            "policy": choice.policy,
-            "profile": profile.id,
-            "rubric": choice.rubric,
-            "repeat": settings.repeat,
-        },
-        started=started,
-    )
-    runs: dict[str, dict[str, Any]] = {}
-    runner = Runner(
-        workflow,
-        dataset,
-        settings,
-        keep=lambda run: runs.__setitem__(run["run_id"], run),
-        after=after_of(workflow, criteria=planned.criteria, scorers=scorers),
-    )
-    _wait(runner.run(work))
-    graded = [grader.grade(Document(runs[evaluated.run_id], settings.name)) for evaluated in work]
-    for graded_run in graded:
-        builder.add(graded_run)
-    outcome = EvaluationOutcome(builder.finish(datetime.now(UTC)), graded, choice=choice)
-    placed = all_scorers(workflow, scorers)
-    answered = (run for run in runs.values() if run.get("outputs") is not None)
-    errors = (run.get("metadata", {}).get("scorer_errors", {}) for run in answered)
-    warnings = [
-        *unread_expected(
-            workflow,
-            (sample.expected for sample in samples),
-            read=expected_names(profile),
-            scored=bool(placed),
-        ),
-        *scorer_warnings(errors, placed, total=len(runs)),
-        *idle_scorers(profile, placed),
-        *idle_scorers(profile, placed, runs.values()),
-    ]
-    outcome.notes = tuple(f"warning: {sentence}" for sentence in warnings)
+def _evaluated(request: RunRequest) -> EvaluationOutcome:
+    result = run_workflow(request)
+    outcome = EvaluationOutcome(result.evaluation, result.graded, choice=result.choice)
+    outcome.notes = tuple(f"warning: {sentence}" for sentence in result.warnings)
     return outcome
-
-
-def _with_scorers(
-    workflow: LoadedWorkflow,
-    samples: Sequence[PreparedSample],
-    choice: Choice,
-    scorers: Sequence[PlacedScorer],
-) -> Choice:
-    """The choice, with a profile that has the criteria and gates of scorers and assertions."""
-    additions = additions_of(workflow, samples, scorers=scorers)
-    if not additions.gates and not additions.criteria:
-        return choice
-    base = choice.grader().plan_for(Workflow(**workflow.subject())).profile
-    profile = extended(base, additions)
-    if profile is base:
-        return choice
-    return structs.replace(
-        choice,
-        profile=profile,
-        rubric=choice.rubric or (None if choice.profile else workflow.spec.rubric),
-    )
-
-
-def _wait(work: Coroutine[Any, Any, None]) -> None:
-    """Wait for work that needs an event loop. If one is already running, as in a notebook, the work
-    gets its own thread and loop.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(work)
-        return
-    failure: list[BaseException] = []
-
-    def alone() -> None:
-        try:
-            asyncio.run(work)
-        except BaseException as error:  # it is raised again below, where the caller waits
-            failure.append(error)
-
-    thread = threading.Thread(target=alone, name="assay-evaluate")
-    thread.start()
-    thread.join()
-    if failure:
-        raise failure[0]

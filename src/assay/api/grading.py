@@ -28,9 +28,14 @@ def _grader(policy: str, profile: str | None, rubric: str | None, library: str |
     """A grader by these rules. Only one by shipped rules is kept: a file may be edited, or the same
     path may mean another file, before the next call.
     """
-    if library is None and not any(map(is_yaml_name, filter(None, (policy, profile, rubric)))):
+    if library is None and _are_names(policy, profile, rubric):
         return _shipped_grader(policy, profile, rubric)
     return Grader(Shelf(*filter(None, [library])), policy=policy, profile=profile, rubric=rubric)
+
+
+@lru_cache(maxsize=256)
+def _are_names(*texts: str | None) -> bool:
+    return not any(map(is_yaml_name, filter(None, texts)))
 
 
 @lru_cache(maxsize=32)

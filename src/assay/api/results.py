@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay.canon import canonical, pretty
+from assay.files.atomic import atomic_write
 from assay.files.json_files import Document, parse_json
+from assay.records.contract import encode
+from assay.release.summary import Summary
 from assay.scoring.profile import Profile
 from assay.services.compare import Origin
 from assay.services.grading import Graded
 from assay.services.rules import GradedSide
-from assay.views.evaluation import RunReasons, evaluation_view
+from assay.views.evaluation import RunReasons, WorstSample, evaluation_view, keep_worst
 from assay.views.text import text_view
-from assay.views.worst_samples import WorstSample, keep_worst
 
 if TYPE_CHECKING:
     from assay.records.decision import Decision
@@ -128,9 +130,6 @@ class EvaluationOutcome(Displayed):
 
     def save(self, path: str) -> None:
         """Write the runs as JSON Lines, which every command reads."""
-        from assay.files.atomic import atomic_write
-        from assay.records.contract import encode
-
         with atomic_write(path) as stream:
             for document in self.documents():
                 stream.write(encode(document.tree) + b"\n")
@@ -145,15 +144,13 @@ class EvaluationOutcome(Displayed):
         for graded_run in self.graded:
             keep_worst(worst, graded_run.payload(), graded_run.run)
             reasons.add(graded_run.grade)
-        used = f"Graded by {self.evaluation.settings['profile']}."
+        used = f"Graded by {self.evaluation.settings['scored_by']['profile']}."
         notes = [used, *self.notes]
         return evaluation_view(self.evaluation, worst=worst, notes=notes, reasons=reasons)
 
 
 def block_of(graded: Sequence[Graded]) -> SummaryBlock:
     """The summary of graded runs."""
-    from assay.release.summary import Summary
-
     summary = Summary()
     for graded_run in graded:
         summary.add(graded_run.grade)

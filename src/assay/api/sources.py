@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import structs
 
-from assay.api.configured import Configured, nearest
 from assay.api.results import EvaluationOutcome
 from assay.errors import InputError, NotEnoughEvidence
 from assay.files.json_files import Document, Unread, stream_documents
@@ -19,6 +18,7 @@ from assay.files.upwards import find_upwards
 from assay.importers.known import fitting
 from assay.importers.samples import head_of
 from assay.library.shelf import Shelf
+from assay.project.settings import Configured, nearest
 from assay.registry import is_path
 from assay.release.baseline import find, names, refuse_exam
 from assay.running.post_run import required_profile
@@ -46,7 +46,7 @@ from assay.services.evaluations import (
 from assay.services.rules import GradedSide, RulesRequest, graded_side, rules_for
 
 if TYPE_CHECKING:
-    from assay.running.config import ReleaseBars
+    from assay.project.config import ReleaseBars
     from assay.store.ledger import Ledger
 
 Rules = Mapping[str, str]

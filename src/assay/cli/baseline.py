@@ -1,4 +1,4 @@
-"""`assay baseline`: store, show and list baselines; compare them: `baseline_diff`."""
+"""`assay baseline`: store evidence under a name, show it, list it, and compare."""
 
 from __future__ import annotations
 
@@ -11,26 +11,37 @@ from assay.canon import encode
 from assay.cli import options as opt
 from assay.cli.family_inputs import own_reader
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, store_option
-from assay.cli.gate_sides import read_side, warn_of_age
+from assay.cli.gate import read_named, read_side, warn_of_age
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing_evaluated
 from assay.errors import ExitCode, InputError, UsageError, count, printable
-from assay.files.inputs import StoredInput
+from assay.files.inputs import Source, listed
 from assay.files.json_files import Document, Unread, stream_documents
+from assay.project.inputs import BaselineName, StoredRuns
 from assay.records.grade import ENGINE
 from assay.release import baseline as stored_baselines
 from assay.release.baseline import StoredBaseline, find, store
-from assay.release.policy import make_release_rules
+from assay.release.comparability import align, mismatch_error, mismatches
+from assay.release.decision import compared, failed_names, systems
+from assay.release.observations import Pair
+from assay.release.policy import ReleaseRules, make_release_rules
+from assay.release.sides import pair_up
 from assay.services.named_baselines import FoundBaseline, as_stored, find_named
+from assay.store.baselines import evidence_of_baseline, list_baselines
+from assay.store.drafts import EVIDENCE
+from assay.views.text import fact_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from assay.records.decision import ComparisonRecord, SampleOverlap
     from assay.release.attestation import Subject
-    from assay.services.grading import Graded
+    from assay.release.sides import Side
+    from assay.services.grading import Graded, Grader
     from assay.services.stored_sides import SideReader
     from assay.services.storing import Store
     from assay.store.baselines import KeptBaseline
+
 
 LOOK = "also look in a ledger, if the folder has no such baseline"
 _SHOWN = ("samples", "runs", "summary", "fingerprint")
@@ -60,9 +71,10 @@ def set_baseline(options: Options) -> StoredBaseline:
     stored_baselines.check_name(options.name)
     if pipe := next(
         (
-            path
-            for path in options.files
-            if path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+            source.name
+            for source in options.files
+            if source.path == "-"
+            or (os.path.exists(source.path) and not os.path.isfile(source.path))
         ),
         None,
     ):
@@ -72,11 +84,12 @@ def set_baseline(options: Options) -> StoredBaseline:
             fix="Name its files.",
         )
     now = opt.moment(options.now) or datetime.now(UTC)
-    for path in options.files:  # a new name makes no evaluation newer
-        if isinstance(path, StoredInput) and path.evaluation is not None:
-            now = min(now, stored_baselines.moment_of(path.evaluation.evaluation.started, path))
+    for source in options.files:  # a new name makes no evaluation newer
+        if isinstance(source, StoredRuns) and source.evaluation is not None:
+            started = source.evaluation.evaluation.started
+            now = min(now, stored_baselines.moment_of(started, source.name))
     with storing_evaluated(options) as store:
-        set_own = own_reader("baseline set", options.files) or _set_runs
+        set_own = own_reader("baseline set", [each.path for each in options.files]) or _set_runs
         stored: StoredBaseline = set_own(options, now, store)
         return stored
 
@@ -106,18 +119,19 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
         _put(options, now, kept)
 
     def write(stream: IO[bytes]) -> None:
-        for path, before in zip(options.files, read, strict=True):
+        for source, before in zip(options.files, read, strict=True):
             again = sha256()
-            for document in stream_documents(path, digest=again):
+            for document in stream_documents(source, digest=again):
                 if isinstance(document, Unread):  # it could be read a moment ago
-                    raise InputError(document.fault.code, document.fault.message, where=path)
+                    fault = document.fault
+                    raise InputError(fault.code, fault.message, where=source.name)
                 stream.write(encode(document.tree) + b"\n")
             # what came from the ledger is named by its record, and only this process can write it
-            if not isinstance(path, StoredInput) and again.hexdigest() != before.sha256:
+            if source.numbered and again.hexdigest() != before.sha256:
                 raise InputError(
                     "FIL-001",
                     "changed while it was read.",
-                    where=path,
+                    where=source.name,
                     fix="Store the baseline again.",
                 )
 
@@ -129,8 +143,8 @@ def _set_runs(options: Options, now: datetime, ledger: Store | None) -> StoredBa
         "summary": side.summary,
         **{name: ", ".join(side.fingerprint[name]) for name in ENGINE},
     }
-    if "made_profile" in options:  # no shelf has it, and a candidate is graded by it
-        facts |= options.made_profile.facts()
+    if options.resolved.made is not None:  # no shelf has it, and a candidate is graded by it
+        facts |= options.resolved.made.facts()
     return store(
         options.dir, options.name, kind="runs", facts=facts, write=write, now=age.dated(now)
     )
@@ -144,9 +158,9 @@ def _put(options: Options, now: datetime, sides: SideReader) -> None:
         raise InputError(
             "REL-008",
             "a baseline in a ledger needs runs or scorecards, but these are grades only.",
-            where=", ".join(options.files),
+            where=listed(options.files),
         )
-    made = getattr(options, "made_profile", None)
+    made = options.resolved.made
     record = baseline_record(options.name, sides.kept[0], now=now, made=made)
     record = replacing(sides.store.ledger, record, project=sides.store.project)
     sides.store.put([baseline_draft(record)])
@@ -169,9 +183,6 @@ def _check_kept(baseline: FoundBaseline, ledger: Store) -> None:
     """Check that a baseline of a ledger states what is shown, and that all of its evidence is
     unchanged.
     """
-    from assay.store.baselines import evidence_of_baseline
-    from assay.store.drafts import EVIDENCE
-
     assert baseline.kept is not None
     _check_shown(baseline.kept)
     for item in evidence_of_baseline(
@@ -273,8 +284,6 @@ def _line(stored: StoredBaseline) -> dict[str, Any]:
 
 def _list_kept(ledger: Store, listed: list[dict[str, Any]], broken: list[dict[str, Any]]) -> None:
     """The ledger's baselines by name, oldest first, as in the folder."""
-    from assay.store.baselines import list_baselines
-
     where = ledger.ledger.where
     kept = []
     for baseline in list_baselines(ledger.ledger, project=ledger.project):
@@ -297,6 +306,167 @@ def _list_kept(ledger: Store, listed: list[dict[str, Any]], broken: list[dict[st
     listed += sorted(kept, key=lambda line: str(line["name"]).rpartition(" ")[0])
 
 
+DIFF_SCHEMA = "assay.baseline-diff/1"
+
+
+def diff(options: Options) -> int:
+    """Compare a stored baseline with another one, or with files."""
+    opt.outputs(options, *options.others)  # what cannot be written is said before any work
+    with looking(options) as ledger:
+        document = _compared(options, ledger)
+    return opt.give(options, document, map(printable, diff_lines(document)))
+
+
+def _compared(options: Options, ledger: Store | None) -> dict[str, Any]:
+    kept = None
+    if ledger is not None:
+        from assay.services.stored_sides import SideReader
+
+        kept = SideReader(ledger)
+    grader = choice_of(options).grader()
+    rules = make_release_rules(opt.shelf_of(options).policy_of("release", options.release_policy))
+    before = _side([options.baseline], options, grader, kept)
+    after = _side(options.others, options, grader, kept)
+    return compare_sides(before, after, rules)
+
+
+def _side(sources: list[Source], options: Options, grader: Grader, kept: SideReader | None) -> Side:
+    if len(sources) == 1 and isinstance(sources[0], BaselineName):
+        return read_named(sources[0].name, grader, folder=options.dir, kept=kept).side.side
+    return read_side(sources, grader, name=listed(sources)).side
+
+
+def compare_sides(before: Side, after: Side, rules: ReleaseRules) -> dict[str, Any]:
+    """What is different between two sides, over all samples and in each of them. Sides that can't
+    be compared are an error.
+    """
+    aligned = align(after, before, rules)
+    different = [
+        mismatch
+        for mismatch in mismatches(after, before)
+        if not (mismatch.field == "dataset" and aligned.overlap is not None)
+    ]
+    if different:
+        raise mismatch_error(different)
+    pairs = pair_up(aligned.candidate, aligned.baseline)
+    return {
+        "schema": DIFF_SCHEMA,
+        "baseline": before.name,
+        "other": after.name,
+        "comparison": compared(pairs, rules),
+        "missing": {
+            "other": [pair.sample for pair in pairs if not pair.candidate.attempts],
+            "baseline": sorted(after.samples.keys() - before.samples.keys()),
+        },
+        **({} if aligned.overlap is None else {"overlap": aligned.overlap}),
+        "changed": [shown for pair in pairs if (shown := _changed(pair)) is not None],
+        "policy": rules.policy,
+        **systems(after, rules),
+    }
+
+
+def _changed(pair: Pair) -> dict[str, Any] | None:
+    """What is different in one sample; None if nothing is."""
+    if not pair.candidate.attempts or not pair.baseline.attempts:
+        return None  # listed as missing
+    ours, theirs = (
+        float(sum(run.score for run in side.attempts)) / len(side.attempts) / 100
+        for side in (pair.candidate, pair.baseline)
+    )
+    gates, floors = (
+        [failed_names(pair, side, kind) for side in ("candidate", "baseline")]
+        for kind in ("gate", "floor")
+    )
+    shown = {
+        "sample": pair.sample,
+        "difference": round(ours - theirs, 4),
+        "other": ours,
+        "baseline": theirs,
+        "newly_failed_gates": sorted(gates[0] - gates[1]),
+        "mended_gates": sorted(gates[1] - gates[0]),
+        "newly_missed_floors": sorted(floors[0] - floors[1]),
+    }
+    return (
+        shown
+        if shown["difference"]
+        or shown["newly_failed_gates"]
+        or shown["mended_gates"]
+        or shown["newly_missed_floors"]
+        else None
+    )
+
+
+_KINDS_OF_CHANGE = {
+    "newly_failed_gates": "now fails",
+    "mended_gates": "fixed",
+    "newly_missed_floors": "below the floor of",
+}
+
+
+def diff_lines(document: dict[str, Any], *, most: int = 20) -> list[str]:
+    """The comparison of two sides as lines, largest drop first."""
+    comparison: ComparisonRecord = document["comparison"]
+    difference = comparison.difference
+    paired = count(comparison.n_paired, "paired sample")
+    overlap: SampleOverlap | None = document.get("overlap")
+    ends = (
+        f", no interval: {difference.reason}"
+        if difference.low is None
+        else f" [{difference.low:+.2f}, {difference.high:+.2f}], {difference.method}"
+    )
+    ordered = sorted(document["changed"], key=by_difference)
+    more = len(ordered) - most
+    systems_used = f"{document['scoringSystem']} · {document['gradingSystem']}"
+    return [
+        f"{document['other']} against {document['baseline']}: {paired}",
+        *fact_lines(
+            (
+                "dataset",
+                ""
+                if overlap is None
+                else f"{count(overlap.equal, 'equal sample')}; {len(overlap.new)} new,"
+                f" {len(overlap.changed)} different, {len(overlap.dropped)} dropped",
+            ),
+            (
+                "difference",
+                "" if difference.estimate is None else f"{difference.estimate:+.2f} points{ends}",
+            ),
+            (
+                "samples",
+                f"{comparison.wins} higher, {comparison.losses} lower, {comparison.ties} the same",
+            ),
+            *(
+                (
+                    "missing",
+                    f"{len(lost)} in the {side}: {', '.join(lost[:5])}"
+                    + (" ..." if len(lost) > 5 else ""),
+                )
+                for side, lost in document["missing"].items()
+                if lost
+            ),
+        ),
+        *map(change_line, ordered[:most]),
+        *([f"  ... and {more:,} more that differ"] if more > 0 else []),
+        "",
+        f"policy {document['policy']} · {systems_used}",
+    ]
+
+
+def by_difference(change: Mapping[str, Any]) -> tuple[float, str]:
+    """The order of changed samples: what fell most comes first."""
+    return change["difference"], change["sample"]
+
+
+def change_line(change: Mapping[str, Any]) -> str:
+    """What is different in one sample, in a line."""
+    changes = "; ".join(
+        f"{words} {', '.join(change[key])}"
+        for key, words in _KINDS_OF_CHANGE.items()
+        if change[key]
+    )
+    return f"  {change['difference']:+7.2f}  {change['sample']}  {changes}".rstrip()
+
+
 COMMANDS = {
     "baseline set": Command(
         _set,
@@ -305,7 +475,12 @@ COMMANDS = {
         "assay baseline set production runs.jsonl",
         (
             DIR,
-            arg("name", metavar="NAME", help="a plain name: letters, digits, '.', '_' and '-'"),
+            arg(
+                "name",
+                kind="text",
+                metavar="NAME",
+                help="a plain name: letters, digits, '.', '_' and '-'",
+            ),
             arg(
                 "files",
                 metavar="FILE",
@@ -327,6 +502,7 @@ COMMANDS = {
         (
             arg(
                 "name",
+                kind="text",
                 metavar="NAME",
                 help="its name, NAME@N for an older one or, in a ledger, its digest",
             ),
@@ -344,5 +520,40 @@ COMMANDS = {
             store_option("also list those of a ledger, after those of the folder"),
             "--project",
         ),
+    ),
+    "baseline diff": Command(
+        diff,
+        "Compare a stored baseline with another, or with files: the paired differences,"
+        " sample by sample. It exits 0 whatever the result.",
+        "assay baseline diff production runs.jsonl",
+        (
+            DIR,
+            arg(
+                "baseline", kind="text", metavar="NAME", help="the stored baseline to compare with"
+            ).of_runs(),
+            arg(
+                "others",
+                metavar="OTHER|FILE",
+                nargs="+",
+                help=(
+                    "another stored baseline, an evaluation's name or latest, or files of runs,"
+                    " scorecards or grades"
+                ),
+            ).of_runs(),
+            arg(
+                "--release-policy",
+                "--policy",
+                offers="policies",
+                kind="name",
+                key="release.policy",
+                metavar="R",
+                default="release",
+                help="release policy whose margin and level are used (default: release)",
+            ),
+            *COMPARED_BY,
+            store_option(LOOK),
+            "--project",
+        ),
+        formats=(".json",),
     ),
 }

@@ -12,14 +12,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from assay.cli.frame import Command, Options, arg, flag, load_command
-from assay.cli.ledger import open_for, url_of
+from assay.cli.parsing import CONFIGURATION
 from assay.cli.verbs import all_verbs, find_verb
 from assay.errors import ExitCode
 from assay.importers.known import KNOWN
+from assay.project.ledger import open_for, url_of
 from assay.registry import is_path
 
 _BASH = """\
@@ -140,17 +141,6 @@ def _lines(offered: Offer, words: list[str]) -> str:
 
 _ANSWERS: dict[str, Callable[[list[str]], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
 
-_SHELVES = {"profile": "profiles", "policy": "policies", "rubric": "rubrics"}
-
-_NO_FILES = frozenset(
-    (
-        *("BYTES", "COMMAND", "DAY", "DAYS", "F", "H", "ID", "ID@VERSION", "KIND", "NAME"),
-        *("SAMPLE", "SCOPE", "STEP", "TEXT", "TIME", "URL", "V", "VALUE"),
-    )
-)
-
-"""Placeholders in option help for values that are not files."""
-
 _OPEN_ENDED = ("+", "*", argparse.REMAINDER)
 
 
@@ -208,7 +198,8 @@ class _CommandLine:
     """The words of a command so far, as its parser would take them."""
 
     def __init__(self, command: Command, name: str, words: list[str]) -> None:
-        self._command = command
+        always = {argument.dest: argument for argument in CONFIGURATION}
+        self._declared = {**always, **command.declared}
         actions = command.parser(name)._actions
         self._options = {text: action for action in actions for text in action.option_strings}
         self._positionals = [action for action in actions if not action.option_strings]
@@ -278,17 +269,14 @@ class _CommandLine:
         """What an argument takes."""
         if action.choices is not None:
             return Offer([Candidate(str(choice)) for choice in action.choices])
-        if action.dest in self._command.runs:
+        argument = self._declared.get(action.dest)
+        if argument is None:
+            return Offer([])
+        if argument.runs:
             return Offer([*map(Candidate, _evaluations(self._given))], files=True)
-        kind = _SHELVES.get(action.dest.rpartition("_")[2])  # a release_policy is a policy
-        if kind is not None:
-            return Offer([*map(Candidate, _shelf(kind))], files=True)
-        if "--from" in action.option_strings:
-            return Offer([*map(Candidate, sorted(KNOWN))])
-        metavar = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
-        if metavar.startswith("VERB"):
-            return Offer([*map(Candidate, all_verbs())])
-        return Offer([], files=action.type not in (int, float) and metavar not in _NO_FILES)
+        offers = argument.offers or "files"
+        offered = _OFFERED.get(offers, _shelf)(offers)
+        return Offer([*map(Candidate, offered)], files=argument.takes_files)
 
 
 def _brief(help: str | None) -> str:
@@ -298,6 +286,7 @@ def _brief(help: str | None) -> str:
 
 
 def _shelf(kind: str) -> list[str]:
+    """The names of the shelf's entries of a kind."""
     from assay.library.shelf import Shelf
 
     shelf = Shelf()
@@ -321,6 +310,15 @@ def _evaluations(given: Mapping[str, str]) -> list[str]:
         return []
     return ["latest", *(name for name in names if not is_path(name))]
 
+
+_OFFERED: dict[str, Callable[[str], Iterable[str]]] = {
+    "files": lambda _: (),
+    "importers": lambda _: sorted(KNOWN),
+    "verbs": lambda _: all_verbs(),
+}
+"""What completion offers where an argument says so; anything else is a kind of entry on the
+shelf.
+"""
 
 COMMANDS = {
     "completion": Command(

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from assay.cli import options as opt
-from assay.cli.configured import COMMAND_LINE, DEFAULT, ENVIRONMENT, verb_names
-from assay.cli.frame import Command, Options, arg, load_command
-from assay.cli.parsing import config_path
+from assay.cli.configured import COMMAND_LINE, DEFAULT, in_environment, verb_names
+from assay.cli.frame import Argument, Command, Options, arg, load_command
+from assay.cli.parsing import CONFIGURATION, config_path
 from assay.errors import UsageError
 from assay.files.upwards import CONFIG_FILE
+from assay.project.config import KINDS, Config
 from assay.registry import near_miss
-from assay.running.config import KINDS, Config
-
-_HIDDEN = ("config", "sources", "config_file", "no_config", "formats", "json", "help")
 
 
 def run(options: Options) -> int:
@@ -22,7 +21,7 @@ def run(options: Options) -> int:
     words = list(options.verb)
     if "--json" in words:
         words.remove("--json")
-        options.json = True
+        options = options.with_values(json=True)
     if words and options.no_config:
         words.append("--no-config")
     elif words and options.config_file:
@@ -51,15 +50,14 @@ def _verb(words: list[str]) -> dict[str, Any]:
     # them, which would need trust
     is_trusted = "--trust" in argv or not command.configured
     parsed = command.parse(verb, argv if is_trusted else [*argv, "--trust"], optional=required)
-    sources = parsed.sources or dict.fromkeys(vars(parsed), DEFAULT)
     shown = [
         {
             "option": ", ".join(named[name].option_strings) or str(named[name].metavar or name),
             "value": value,
-            "source": _environment(name, value, sources.get(name, DEFAULT)),
+            "source": _source(parsed, argument, value),
         }
-        for name, value in vars(parsed).items()
-        if name in named and name not in (*_HIDDEN, *(() if is_trusted else ("trust",)))
+        for name, argument in _shown(command, trusted="--trust" in argv)
+        for value in [getattr(parsed, name)]
     ]
     return {
         "schema": "assay.configuration/1",
@@ -69,10 +67,17 @@ def _verb(words: list[str]) -> dict[str, Any]:
     }
 
 
-def _environment(name: str, value: Any, source: str) -> str:
-    variable = ENVIRONMENT.get(name)
-    if variable and os.environ.get(variable) and source != COMMAND_LINE and not value:
-        return f"environment: {variable}"
+def _shown(command: Command, *, trusted: bool) -> Iterator[tuple[str, Argument]]:
+    """The options that are settings, and `--trust` where it is given."""
+    for argument in (*CONFIGURATION, *command.declared.values()):
+        if argument not in CONFIGURATION or (trusted and argument.dest == "trust"):
+            yield argument.dest, argument
+
+
+def _source(parsed: Options, argument: Argument, value: Any) -> str:
+    source = parsed.sources.get(argument.dest, DEFAULT)
+    if in_environment(argument) and source != COMMAND_LINE and not value:
+        return f"environment: {argument.environment}"
     return source
 
 
@@ -159,6 +164,8 @@ COMMANDS = {
                 "verb",
                 nargs="...",
                 metavar="VERB [OPTIONS]",
+                kind="text",
+                offers="verbs",
                 help="the verb, and options as they would be given to it",
             ),
         ),

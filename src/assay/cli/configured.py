@@ -3,7 +3,7 @@
 An option declares its key in the file, and `commands` sets any other by its name. The command line
 wins over the file, an environment variable over the file where an option has one, and the file over
 the defaults. Paths in the file are relative to its folder. An option also declares whether the user
-must trust the file for it; `running.config_trust` has the rules.
+must trust the file for it; `project.trust` has the rules.
 """
 
 from __future__ import annotations
@@ -13,24 +13,23 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from assay.cli.parsing import Argument, Options
+from assay.cli.parsing import CONFIGURATION, EVERYWHERE, Argument
 from assay.cli.verbs import all_verbs
 from assay.errors import Fault, UsageError, raise_faults
 from assay.files.json_files import Path, member, show_path
-from assay.registry import is_path, near_miss
-from assay.running.config import KINDS, Config, Kind, read_config
-from assay.running.config_trust import (
+from assay.project.config import KINDS, Config, Kind, read_config
+from assay.project.settings import ledger_faults, ledger_url, placed_url
+from assay.project.trust import (
     needs_trust,
     part_faults,
     reason,
     refuse_untrusted,
     scorer_faults,
 )
+from assay.registry import is_path, near_miss
 
 COMMAND_LINE, DEFAULT = "command line", "default"
-ENVIRONMENT = {"db": "ASSAY_DB", "store": "ASSAY_DB", "library": "ASSAY_LIBRARY"}
-"""Options that an environment variable sets before the file does."""
-_TYPED = ("trust", "config", "no_config", "json", "help")
+_TYPED = ("help", *(argument.long.lstrip("-") for argument in (*EVERYWHERE, *CONFIGURATION)))
 """What every verb has, and only the command line can give."""
 KEYS_WITHOUT_OPTION = (
     *("workflows", "datasets", "judges"),
@@ -53,8 +52,8 @@ class Setting(NamedTuple):
 
 def parse(
     declared: Declared, parser: argparse.ArgumentParser, verb: str, argv: list[str], path: str
-) -> Options:
-    """The options of a verb: from the command line, else from the configuration, else the
+) -> dict[str, Any]:
+    """The values of a verb's options: from the command line, else from the configuration, else the
     defaults. `config` is the configuration, `sources` says where each option comes from.
     """
     config = read_config(path)
@@ -79,8 +78,9 @@ def parse(
     for option in given:
         configured.pop(option, None)
     if given.get("resume"):  # a run goes on with what it was begun with
-        for option in ("workflow", "dataset", "name", "work"):
-            configured.pop(option, None)
+        for option, argument in declared.items():
+            if argument.resumed in ("named", "new"):
+                configured.pop(option, None)
     values = {**standard, **{name: setting.value for name, setting in configured.items()}, **given}
     _resolve_names(declared, values, given, config)
     if verb == "run" and not given.get("resume"):
@@ -91,7 +91,7 @@ def parse(
     sources = dict.fromkeys(standard, DEFAULT)
     sources.update({name: setting.source for name, setting in configured.items()})
     sources.update(dict.fromkeys(given, COMMAND_LINE))
-    return Options(**values, config=config, sources=sources)
+    return {**values, "config": config, "sources": sources}
 
 
 def _untrusted(
@@ -116,7 +116,7 @@ def _untrusted(
         faults += scorer_faults(config)
     unasked = "no_store" in values and not values["no_store"] and values.get("store") is None
     if (unasked and not values.get("db")) or _stores_by_file(values, config):
-        faults += _ledger_faults(config)
+        faults += ledger_faults(config)
     return faults
 
 
@@ -159,7 +159,7 @@ def settings_of(
     faults = list(_command_faults(declared, verb, config))
     for option, key, value in _keys_of(declared, verb, config):
         argument = declared.get(option)
-        if value is None or ((variable := ENVIRONMENT.get(option)) and os.environ.get(variable)):
+        if value is None or (argument is not None and in_environment(argument)):
             continue
         if argument is None or (argument.trust == "never" and key[0] == "commands"):
             if key[0] == "outputs":  # what a team asks for is never dropped in silence
@@ -177,12 +177,17 @@ def settings_of(
     return settings
 
 
+def in_environment(argument: Argument) -> bool:
+    """Whether the environment sets it."""
+    return argument.environment is not None and bool(os.environ.get(argument.environment))
+
+
 def _why(argument: Argument, value: Any, config: Config) -> Iterator[str]:
     """Why a value of an option needs trust. Of a value that may be a secret, only the option is
     named.
     """
     if argument.trust == "trusted" and value is not False:
-        yield f"only a trusted file sets {max(argument.names, key=len)}"
+        yield f"only a trusted file sets {argument.long}"
     else:
         values = (str(each) for each in _listed(value) if each != "")  # the default ledger
         yield from filter(None, (reason(config, argument.kind, text) for text in values))
@@ -233,7 +238,7 @@ def _command_faults(declared: Declared, verb: str, config: Config) -> Iterator[F
         wanted, key = option.replace("_", "-"), ("commands", verb, option)
         if wanted in names:
             continue
-        if wanted in named or wanted.replace("-", "_") in _TYPED:
+        if wanted in named or wanted in _TYPED:
             message = f"--{wanted} can only be given on the command line."
             yield _fault(config, key, message, "Remove it.")
         else:
@@ -289,34 +294,10 @@ def _one(action: argparse.Action, argument: Argument, value: Any, config: Config
     if argument.key in KINDS and key[0] != "commands":
         return text  # resolved already
     if argument.kind == "ledger":
-        return _sqlite(text, config)
+        return placed_url(text, config)
     if text != "-" and (argument.kind == "path" or (argument.kind == "name" and is_path(text))):
         return config.resolve(text)
     return text
-
-
-def ledger_url(config: Config) -> str | None:
-    """The ledger that a configuration names."""
-    url = config.spec.ledger.url
-    if url is None:
-        return None
-    refuse_untrusted(config, _ledger_faults(config))
-    return _sqlite(url, config)
-
-
-def _ledger_faults(config: Config) -> list[Fault]:
-    """Why the ledger of a file needs trust, unless the environment names another."""
-    url = config.spec.ledger.url
-    if not url or os.environ.get("ASSAY_DB"):
-        return []
-    why = reason(config, "ledger", _sqlite(url, config))
-    return [needs_trust(config, ("ledger", "url"), why)] if why else []
-
-
-def _sqlite(url: str, config: Config) -> str:
-    """The URL of a ledger; the file of SQLite goes from the configuration's folder."""
-    scheme, separator, file = url.partition(":///")
-    return f"{scheme}:///{config.resolve(file)}" if separator and scheme == "sqlite" else url
 
 
 def _refuse_to_guess(values: Mapping[str, Any], config: Config) -> None:

@@ -7,15 +7,287 @@ import os
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
+from assay import exact
 from assay.canon import encode, pretty
 from assay.cli import options as opt
-from assay.cli.conform_ops import OPS, REQUIRED
 from assay.cli.frame import Command, Options, arg
-from assay.errors import AssayError, ExitCode, InputError, NotEnoughEvidence
+from assay.errors import (
+    AssayError,
+    EvidenceError,
+    ExitCode,
+    FormulaError,
+    InputError,
+    NotEnoughEvidence,
+    ShelfError,
+)
+from assay.exact import NORM_DIGITS, NORM_ONE
+from assay.family import merged
 from assay.files.atomic import write_file
-from assay.files.json_files import parse_wide_json, read_json
+from assay.files.json_files import Document, parse_wide_json, read_json
+from assay.formulas import normalise, scale_norm
+from assay.grading.grade import grade
+from assay.grading.policy import CardTerms, Rules, disagrees_too_often, make_rules
+from assay.library.shelf import Shelf
+from assay.records.evidence import Run
+from assay.records.reading import read_record, read_run
+from assay.records.scorecard import Scorecard
+from assay.release.ranking import near_equal
+from assay.scoring.gates import GATES
+from assay.scoring.profile import ProfileCriterion
+
+Input = dict[str, Any]
+Output = dict[str, Any]
+
+_SHELF = Shelf()
+
+
+def _rules() -> Rules:
+    """The shipped policy. A vector states the whole input of the algorithm, so an empty map of
+    gates is intended.
+    """
+    return make_rules(_SHELF.policy("workflow"))._replace(cards=CardTerms(without_gates=True))
+
+
+def _normalize(given: Input) -> Output:
+    params = given.get("params")
+    if params is not None and not isinstance(params, dict):
+        raise FormulaError("SCO-005", "the parameters must be an object.")
+    return {
+        "norm": exact.shown(
+            normalise(given.get("raw"), str(given.get("formula_id")), params), NORM_DIGITS
+        )
+    }
+
+
+def _number(given: Input, key: str, default: Any = None) -> exact.Ratio:
+    try:
+        return exact.ratio(given.get(key, default))
+    except ValueError as error:
+        raise FormulaError("SCO-003", f"'{key}' must be a number; {error}.") from None
+
+
+def _unit(value: exact.Ratio, key: str) -> exact.Ratio:
+    if not 0 <= value.num <= value.den:
+        raise FormulaError("SCO-001", f"'{key}' must be in 0..1.")
+    return value
+
+
+def _adjusted_norm(given: Input) -> Output:
+    n = _number(given, "n")
+    norm, prior, k = (
+        _unit(_number(given, "norm"), "norm"),
+        _unit(_number(given, "prior", 0.5), "prior"),
+        _number(given, "k", 20),
+    )
+    if n.den != 1 or n.num < 0:
+        raise FormulaError("SCO-001", "'n' must be a whole number of at least 0.")
+    if k.num < 0 or n.num * k.den + k.num <= 0:
+        raise FormulaError("SCO-001", "'n' + 'k' must be positive.")
+    return {
+        "adjusted_norm": exact.shown(
+            exact.shrink(exact.norm_of(norm), n.num, exact.shrinkage(prior, k)), NORM_DIGITS
+        )
+    }
+
+
+def _floor_convert(given: Input) -> Output:
+    scale = given.get("scale")
+    if not isinstance(scale, list) or len(scale) != 2:
+        raise FormulaError("GRD-104", "'scale' must be [low, high].")
+    return {
+        "critical_floor_norm": exact.shown(
+            scale_norm(given.get("critical_floor"), scale[0], scale[1]), NORM_DIGITS
+        )
+    }
+
+
+def _workflow_grade(given: Input) -> Output:
+    criteria = given.get("criteria")
+    if not isinstance(criteria, list) or not all(isinstance(item, dict) for item in criteria):
+        raise EvidenceError("GRD-101", "'criteria' must be a list of objects.")
+    listed = []
+    for item in criteria:
+        _unit(_number(item, "norm"), "norm")
+        floor = item.get("critical_floor_norm")
+        listed.append(
+            {
+                "name": item.get("name"),
+                "raw_score": item.get("norm"),
+                "formula_id": "zero_one",
+                "weight": item.get("weight"),
+                "critical_floor": None if floor is None else {"norm": floor},
+            }
+        )
+    card = {
+        "schema": "assay.scorecard/1",
+        "run_id": "conform",
+        "hard_gates": given.get("hard_gates", {}),
+        "criteria": listed,
+        "pass_threshold": given.get("pass_threshold"),
+    }
+    rules, threshold = _rules(), card["pass_threshold"]
+    if exact.is_number(threshold):  # the vector's threshold is the policy's, not a card's own
+        rules = rules._replace(
+            pass_threshold=threshold, threshold=exact.reach(threshold, exact.SCORE_DIGITS)
+        )
+    result = grade(read_record(Document(card, "input"), Scorecard, "GRD-101"), rules)
+    return {
+        "weighted_score": result.weighted_score,
+        "weighted_score_adjusted": result.weighted_score_adjusted,
+        "provisional_grade": result.provisional_grade,
+        "grade": result.grade,
+        "passed": result.passed,
+        "reason": result.reason,
+        "hard_gate_failures": list(result.hard_gate_failures),
+        "floor_failed": list(result.floor_failures),
+    }
+
+
+def _weighed(profile: str) -> list[ProfileCriterion]:
+    """The criteria of a profile that carry a weight; one that has only a floor moves no score."""
+    return [item for item in _SHELF.profile(profile).criteria if exact.ratio(item.weight).num]
+
+
+def _profile(given: Input) -> Output:
+    name = given.get("profile")
+    if not isinstance(name, str):
+        raise ShelfError("LIB-001", "'profile' must be a name.")
+    criteria = _weighed(name)
+    weights = {item.id: exact.ratio(item.weight) for item in criteria}
+    return {
+        "weights": {name: weight.num / weight.den for name, weight in weights.items()},
+        "sum": exact.shown(
+            exact.total([item.weight for item in criteria], NORM_DIGITS), NORM_DIGITS
+        ),
+    }
+
+
+def _profile_score(given: Input) -> Output:
+    norms = given.get("norms")
+    weighed = _weighed(str(given.get("profile")))
+    names = [item.id for item in weighed]
+    if not isinstance(norms, dict) or set(norms) != set(names):
+        raise EvidenceError(
+            "GRD-103", f"'norms' must have exactly the criteria {', '.join(names)}."
+        )
+    criteria = [
+        {"name": item.id, "norm": norms[item.id], "weight": item.weight} for item in weighed
+    ]
+    return {"weighted_score": _workflow_grade({"criteria": criteria})["weighted_score"]}
+
+
+def _swe_gates(given: Input) -> Output:
+    tests, shares = {}, {}
+    for key, name in (("f2p", "fail_to_pass"), ("p2p", "pass_to_pass")):
+        pair = given.get(key)
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise EvidenceError("SCO-003", f"'{key}' must be [passed, total].")
+        tests[name] = {"passed": pair[0], "total": pair[1]}
+        shares[name] = exact.shown(normalise(tests[name], "ratio"), NORM_DIGITS)
+    run: Run = read_run(
+        Document(
+            {
+                "schema": "assay.run/1",
+                "run_id": "conform",
+                "workflow": {"id": "w", "version": "1"},
+                "status": "success",
+                "tests": tests,
+                "dataset": {"id": "d", "version": "1", "sample_id": "s"},
+            },
+            "input",
+        )
+    )
+    gates = {}
+    for name in ("tests_fail_to_pass_all_green", "tests_pass_to_pass_threshold_met"):
+        gate = GATES[name]
+        gates[name] = gate.check(run, gate.params).passed
+    return {**shares, "gates": gates}
+
+
+def _judge_rate(given: Input) -> Output:
+    rate = _unit(_number(given, "rate"), "rate")
+    limit = Fraction(_rules().disagreement_limit, NORM_ONE)
+    return {"warn": disagrees_too_often(Fraction(*rate), limit)}
+
+
+def _near(given: Input) -> Output:
+    a, b = _number(given, "a"), _number(given, "b")
+    apart = (Fraction(*a) - Fraction(*b)) * exact.SCORE_ONE
+    return {"near_equal": near_equal(apart, _rules().tie_window)}
+
+
+_CORE: dict[str, Callable[[Input], Output]] = {
+    "normalize": _normalize,
+    "adjusted_norm": _adjusted_norm,
+    "floor.convert": _floor_convert,
+    "workflow.grade": _workflow_grade,
+    "profile": _profile,
+    "profile.score": _profile_score,
+    "swe.gates": _swe_gates,
+    "judge.rate": _judge_rate,
+    "tiebreak.near": _near,
+}
+OPS = merged("conform", _CORE)
+"""The operations of the core and of the families, by name."""
+
+REQUIRED = frozenset(
+    [
+        "normalize",
+        "adjusted_norm",
+        "floor.convert",
+        "workflow.grade",
+        "profile",
+        "profile.score",
+        "swe.gates",
+        "judge.rate",
+        "tiebreak.near",
+        "capstone.item",
+        "capstone.match",
+        "capstone.conciseness",
+        "capstone.exam",
+        "capstone.gate",
+        "capstone.eval_gate",
+        "capstone.soft",
+        "score.validate",
+        "score.weighted_sum",
+        "na.validate",
+        "grade.aggregate",
+        "veto.apply",
+        "veto.triggers",
+        "stable.eligibility",
+        "node.status",
+        "partial.sequence",
+        "partial.build",
+        "resolve.latest",
+        "index.node_status",
+        "index.rollup_status",
+        "index.rollup_grade",
+        "index.schema_status",
+        "index.validate",
+        "precondition",
+        "selection.size",
+        "aging",
+        "hash8",
+        "hash8.compare",
+        "slug",
+        "filename.grading",
+        "path.gradings",
+        "report.schema_id",
+        "report.filename",
+        "schemahash.report",
+        "prompts.build",
+        "cli.consume",
+        "entry.add_answer",
+        "annex.validate",
+    ]
+)
+"""The operations that a conforming program supports; any other describes a quirk of one program and
+is optional.
+"""
+
 
 TOLERANCE = Decimal("1e-9")
 

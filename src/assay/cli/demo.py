@@ -1,33 +1,269 @@
-"""`assay demo`: the main features on bundled examples, without network, key or server."""
+"""`assay demo`: every family on bundled examples, with a report."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import random
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from assay.canon import pretty
-from assay.cli import demo_noise, demo_parts
+from assay.canon import plain, pretty
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
+from assay.cli.gate import read_side
+from assay.errors import count, few
 from assay.family import parts as family_parts
 from assay.files.atomic import write_file
-from assay.files.json_files import read_documents
+from assay.files.inputs import Source
+from assay.files.json_files import Document, read_documents
 from assay.library.shelf import Shelf
+from assay.records.decision import Decision
+from assay.records.grade_line import as_line
 from assay.records.summary import SummaryBlock
+from assay.release.policy import make_release_rules
 from assay.release.ranking import contender, rank
 from assay.release.summary import Summary
+from assay.running.compatibility import prepare
+from assay.running.dataset import read_dataset
+from assay.running.runner import Runner, RunSettings, SampleWork, work_of
+from assay.running.workflow import LoadedWorkflow, read_workflow
+from assay.services.compare import Asked, ReadSide, compare
+from assay.services.confirm import Confirmation, SideName
 from assay.services.grading import Graded, Grader
-from assay.views.documents import JsonDocument, plain
-from assay.views.grade_line import as_line, surprises
-from assay.views.html import render
+from assay.services.importing import import_runs, totals
+from assay.services.sides import Rereadable, severe_of, side_of
+from assay.views.decision import outcome_word, rule_word
+from assay.views.documents import JsonDocument
+from assay.views.grade_line import surprises
 from assay.views.pieces import number
+from assay.views.report import render
+
+SEED = 2
+BANKED, REPEATS = 3, 2
+"""Runs of each question: of the current version, which are made once, and of a candidate."""
+STORIES = {
+    "same": "The bot, rewritten: as good as the current version",
+    "next": "The bot with a shorter prompt: three questions can't be answered any longer",
+}
+
+
+class NoisyDecision(NamedTuple):
+    """A decision on a candidate, and what it took."""
+
+    name: str
+    decision: Decision
+    runs: int
+    """Runs of the candidate before the gate."""
+    fresh: int
+    """Fresh runs of both sides, made to confirm."""
+
+
+def decided(folder: str, *, now: str) -> list[NoisyDecision]:
+    """The decisions on both candidates."""
+    state = random.getstate()
+    random.seed(SEED)
+    try:
+        bot = _Bot(folder, now=now)
+        current = bot.side("current", "baseline", BANKED)
+        return [_decided(bot, name, current) for name in STORIES]
+    finally:
+        random.setstate(state)
+
+
+def _decided(bot: _Bot, name: str, current: ReadSide) -> NoisyDecision:
+    candidate = bot.side(name, "candidate", REPEATS)
+    workflows = {"candidate": name, "baseline": "current"}
+
+    def make(side: SideName, sample: str, attempt: int) -> dict[str, Any]:
+        return bot.run_again(workflows[side], sample.rpartition("/")[2], attempt)
+
+    confirmed = Confirmation(
+        (candidate, current),
+        bot.rules,
+        bot.grader,
+        Asked(),
+        make=make,
+        keep=lambda _run: None,
+        kept=[],
+    ).run()
+    runs = sum(len(sample.attempts) for sample in candidate.side.samples.values())
+    return NoisyDecision(name, confirmed.decision, runs, confirmed.made)
+
+
+class _Bot:
+    """The three versions of the example, and its samples."""
+
+    def __init__(self, folder: str, *, now: str) -> None:
+        config = os.path.join(folder, "assay.yaml")
+        shelf = Shelf()
+        self.grader = Grader(shelf, profile="rag-measured")
+        self.rules = make_release_rules(shelf.policy_of("release", "release"))
+        self._now = now
+        self._dataset = read_dataset(os.path.join(folder, "samples.jsonl"))
+        self._workflows = {
+            name: read_workflow(f"{config}#workflows.{name}") for name in ("current", *STORIES)
+        }
+
+    def side(self, workflow: str, name: str, repeats: int) -> ReadSide:
+        """A version, run on every sample."""
+        settings = RunSettings(workflow, concurrency=1, repeat=repeats, now=self._now)
+        loaded = self._workflows[workflow]
+        runs = self._run(loaded, work_of(prepare(loaded, self._dataset), settings), settings)
+        documents = [Document(run, workflow, line) for line, run in enumerate(runs, 1)]
+        side = side_of(documents, self.grader, name=name, severe=severe_of(self.rules))
+        return Rereadable(side, lambda: documents)
+
+    def run_again(self, workflow: str, sample: str, attempt: int) -> dict[str, Any]:
+        """One fresh run of one sample."""
+        settings = RunSettings(f"fresh-{workflow}-{attempt}", concurrency=1, now=self._now)
+        loaded = self._workflows[workflow]
+        work = [
+            work
+            for work in work_of(prepare(loaded, self._dataset), settings)
+            if work.sample.sample_id == sample
+        ]
+        (run,) = self._run(loaded, work, settings)
+        return run
+
+    def _run(
+        self, workflow: LoadedWorkflow, work: Sequence[SampleWork], settings: RunSettings
+    ) -> list[dict[str, Any]]:
+        runs: list[dict[str, Any]] = []
+        asyncio.run(Runner(workflow, self._dataset, settings, keep=runs.append).run(work))
+        return runs
+
+
+def document_of(made: Sequence[NoisyDecision]) -> dict[str, Any]:
+    """Both decisions, for `--json`."""
+    return {
+        one.name: {"runs": one.runs, "fresh_runs": one.fresh, "decision": one.decision.tree()}
+        for one in made
+    }
+
+
+def noise_lines(made: Sequence[NoisyDecision]) -> Iterator[str]:
+    """Both decisions in a few lines."""
+    yield opt.paint(
+        "\nNoise: a bot that answers differently each time, and two versions that may replace it",
+        "bold",
+    )
+    for one in made:
+        decision = one.decision
+        style = "green" if decision.outcome == "promote" else "red"
+        yield opt.paint(f"  {outcome_word(decision).upper()}  {STORIES[one.name]}", style)
+        yield from (f"       {line}" for line in _confirmation(one))
+    limit = made[0].decision.errors.reject_at_most
+    yield (
+        f"  policy {made[0].decision.policy}: a version that is the same as the current one is"
+        f" rejected in at most {limit:.0%} of cases"
+    )
+
+
+def _confirmation(made: NoisyDecision) -> Iterator[str]:
+    """What seemed to fail newly, and what its fresh runs showed."""
+    confirmation = made.decision.confirmation
+    by_verdict: dict[str, list[str]] = {}
+    for suspect in confirmation.suspects:
+        names = by_verdict.setdefault(suspect.verdict, [])
+        if (name := suspect.sample.rpartition("/")[2]) not in names:
+            names.append(name)
+    seen = {suspect.sample for suspect in confirmation.suspects}
+    yield (
+        f"{count(made.runs, 'run')}; {count(len(seen), 'question')} seem to fail newly. After"
+        f" {count(made.fresh, 'fresh run')} of both versions:"
+    )
+    for name in by_verdict.get("confirmed", ()):
+        yield (
+            f"newly fails  {name}: failed {confirmation.repeats} of {confirmation.repeats} fresh"
+            " runs, and the current version passed each time"
+        )
+    if cleared := [*by_verdict.get("flaky", ()), *by_verdict.get("baseline_fails_too", ())]:
+        yield (
+            f"noise        {few(cleared, 5)}: passed when run again, or the current version failed"
+            " too"
+        )
+    if waiting := by_verdict.get("open"):
+        yield f"not run      {few(waiting, 5)}: one confirmed new failure is enough to reject"
+
+
+RELEASE_STORIES = {
+    "candidate": "Version 8 of a support assistant against version 7, on the same 60 tickets",
+    "fixed": "Version 8.1, which fixes what the decision named",
+}
+
+
+def release_decided(folder: str) -> list[Decision]:
+    """The decisions on the bundled candidates."""
+    grader = Grader(Shelf())
+    rules = make_release_rules(Shelf().policy_of("release", "release"))
+    file = os.path.join(folder, "baseline.jsonl")
+    baseline = read_side([Source(file, file)], grader, name="baseline", rules=rules)
+    decisions = []
+    for name in RELEASE_STORIES:
+        file = os.path.join(folder, f"{name}.jsonl")
+        candidate = read_side([Source(file, file)], grader, name=name, rules=rules)
+        decisions.append(compare(candidate, baseline, rules, grader))
+    return decisions
+
+
+def decision_lines(decisions: list[Decision]) -> Iterator[str]:
+    """Both decisions in a few lines."""
+    yield opt.paint(
+        "\nMay this version replace that one? (scores a team took, one run of each ticket)", "bold"
+    )
+    for story, document in zip(RELEASE_STORIES.values(), decisions, strict=True):
+        style = "green" if document.outcome == "promote" else "red"
+        yield opt.paint(f"  {outcome_word(document).upper()}  {story}", style)
+        held = [rule.id for rule in document.rules if rule.holds]
+        for rule in document.rules:
+            if rule.holds is not True:
+                yield f"       {rule_word(rule):<6} {rule.id}: {rule.reason}"
+        yield f"       holds  {', '.join(held)}"
+        yield from (f"       {line}" for line in document.would_change)
+    first = decisions[0]
+    yield f"  policy {first.policy} · {first.scoring_system} · {first.grading_system}"
+
+
+def promptfoo_imported(file: str) -> dict[str, Any]:
+    """The tool's totals next to ours, and the grades under the profile made from its metrics."""
+    with tempfile.TemporaryDirectory() as folder:
+        imported_runs = import_runs([file], folder)
+        profile = imported_runs.made_profile()
+        assert profile is not None
+        grader = Grader(Shelf(), profile=profile)
+        graded = [grader.grade(document) for document in read_documents(imported_runs.spool)]
+    return {
+        "tool": imported_runs.importer.name,
+        "profile": profile.id,
+        "totals": totals(imported_runs.tally),
+        "results": [plain(graded_run.payload()) for graded_run in graded],
+        "failed": [
+            as_line(graded_run.grade).text for graded_run in graded if not graded_run.grade.passed
+        ],
+    }
+
+
+def import_lines(imported_part: dict[str, Any]) -> Iterator[str]:
+    """The totals and the first samples that fail, in a few lines."""
+    yield opt.paint("\nAnother tool's results, as promptfoo wrote them", "bold")
+    theirs = next(row["ours"] for row in imported_part["totals"] if row["total"] == "passed")
+    n, failed = len(imported_part["results"]), imported_part["failed"]
+    yield (
+        f"  promptfoo passed {theirs} of {n} samples, Assay passes {n - len(failed)}; errors are"
+        " missing evidence"
+    )
+    yield from (opt.paint(f"  {line}", "red") for line in failed[:2])
+    yield f"       ... and {len(failed) - 2} more"
+    yield f"  profile {imported_part['profile']}, made from the file's metrics"
+
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "examples")
-STORIES = {
+RUN_STORIES = {
     "code-repair": "Code repair: a bot fixes bugs in a repository",
     "dag-review": "DAG review: agents review data pipelines",
     "rag": "RAG: a support assistant answers from its documents",
@@ -70,7 +306,7 @@ def run(options: Options) -> int:
             grader.grade(document)
             for document in read_documents(os.path.join(EXAMPLES, f"{name}.jsonl"))
         ]
-        for name in STORIES
+        for name in RUN_STORIES
     }
     everything = [graded for group in groups.values() for graded in group]
     results = [plain(graded.payload()) for graded in everything]
@@ -84,9 +320,9 @@ def run(options: Options) -> int:
     parts = sorted((make(options.out) for _, make in family_parts("demo")), key=_place)
     first = [part for part in parts if part.place < RELEASES]
     last = parts[len(first) :]
-    decisions = demo_parts.decided(os.path.join(EXAMPLES, "release"))
-    noisy = demo_noise.decided(os.path.join(EXAMPLES, "projects", "noisy"), now=NOW)
-    imported = demo_parts.imported(os.path.join(EXAMPLES, "results", "promptfoo.csv"))
+    decisions = release_decided(os.path.join(EXAMPLES, "release"))
+    noisy = decided(os.path.join(EXAMPLES, "projects", "noisy"), now=NOW)
+    imported = promptfoo_imported(os.path.join(EXAMPLES, "results", "promptfoo.csv"))
     page = render(
         results,
         title="Assay demo",
@@ -114,7 +350,7 @@ def run(options: Options) -> int:
         document |= part.document
     document |= {
         "decisions": decisions,
-        "noise": demo_noise.document_of(noisy),
+        "noise": document_of(noisy),
         "imported": imported,
     }
     for part in last:
@@ -123,9 +359,9 @@ def run(options: Options) -> int:
     lines = chain(
         _grade_lines(groups, grader, block),
         *(part.lines for part in first),
-        demo_noise.lines(noisy),
-        demo_parts.decision_lines(decisions),
-        demo_parts.import_lines(imported),
+        noise_lines(noisy),
+        decision_lines(decisions),
+        import_lines(imported),
         *(part.lines for part in last),
         _next_lines(written),
     )
@@ -147,7 +383,7 @@ def _grade_lines(
     groups: dict[str, list[Graded]], grader: Grader, block: SummaryBlock
 ) -> Iterator[str]:
     for name, group in groups.items():
-        yield opt.paint(f"\n{STORIES[name]}", "bold")
+        yield opt.paint(f"\n{RUN_STORIES[name]}", "bold")
         for graded in group:
             yield from _run_lines(graded)
     places = rank(

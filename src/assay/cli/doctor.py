@@ -1,6 +1,7 @@
 """`assay doctor`: whether this installation works, and which jobs it can do.
 
-A job is `ok` only after a trial: its modules are imported, and the sandbox is started once.
+Listing the jobs looks only whether their packages are installed: to import them all would take
+seconds. A job that `--for` names is tried: its modules are imported, and must have what it needs.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def run(options: Options) -> int:
         _temporary(),
     ]
     wanted = dict.fromkeys(options.jobs)
-    jobs = [check_job(name) for name in wanted or JOBS]
+    jobs = [check_job(name, tried=bool(wanted)) for name in wanted or JOBS]
     ok = all(check["ok"] for check in checks)
     if wanted:
         ok = ok and all(job.ok for job in jobs)
@@ -75,7 +76,7 @@ def _lines(
         yield f"[{good if check['ok'] else bad}] {check['what']}: {check['found']}"
         if not check["ok"]:
             yield f"       {check['fix']}"
-    yield "\nJobs that need more than the core:"
+    yield f"\nJobs that need more than the core{':' if required else ', installed or not:'}"
     width = max(len(job.job) for job in jobs)
     lacking = bad if required else opt.paint("--  ", "yellow")
     for job in jobs:
@@ -86,8 +87,8 @@ def _lines(
             yield f"       {job.fix}{note}"
     if not required and not all(job.ok for job in jobs):
         yield (
-            "\nJobs marked [--] are optional. `assay doctor --for JOB` exits 1 while that job"
-            " can't run."
+            "\nJobs marked [--] are optional. `assay doctor --for JOB` tries a job, and exits 1"
+            " while it can't run."
         )
 
 
@@ -139,7 +140,7 @@ def _shelf() -> dict[str, object]:
 def _behaviour() -> dict[str, object]:
     from assay.library import fingerprint
 
-    now = fingerprint.current()
+    now = fingerprint.current(slow=False)
     wrong = fingerprint.check(now)
     versions = ", ".join(dict.fromkeys(system.version for system in now))
     left = "; ".join(fingerprint.unchecked(now))
@@ -260,24 +261,19 @@ JOBS = merged("doctor", _CORE)
 """The jobs by name. Every extra that a user can install is the extra of one of them."""
 
 
-_OLDER = {"quickjs-ng": "quickjs"}
-
-
-def check_job(name: str) -> JobCheck:
-    """Try what a job needs."""
+def check_job(name: str, *, tried: bool = True) -> JobCheck:
+    """Try what a job needs; if it is not to be `tried`, look whether it is installed."""
     needs = JOBS[name]
     if not needs.modules:
         return _check_sandbox(name, needs)
     present, faults = [], []
     for module, package in needs.modules:
-        fault = _older_fault(package) or import_fault(module, package)
+        fault = import_fault(module, package) if tried else _absence(module, package)
         if fault:
             faults.append(fault)
         else:
             present.append(f"{package} {package_version(package)}")
     fix = install_hint(needs.extra) if faults else ""
-    if clashing := [f"{_OLDER[name]} {name}" for _, name in needs.modules if _older_fault(name)]:
-        fix = f"pip uninstall -y {' '.join(clashing)} && {fix}"
     installs_extra = bool(faults and needs.extra)
     if needs.more is not None and not faults and (fault := needs.more()):
         faults, fix = [fault], needs.fix
@@ -291,6 +287,17 @@ def _check_sandbox(name: str, needs: JobNeeds) -> JobCheck:
     why_not = available()["bubblewrap"]
     fix = INSTALL if why_not else ""
     return JobCheck(name, needs.what, not why_not, why_not or "bubblewrap works", fix, "")
+
+
+def _absence(module: str, package: str) -> str:
+    """Whether a package is not installed; empty if it is."""
+    spec = find_spec(module.partition(":")[0].partition(".")[0])
+    if spec is not None and spec.origin is None:  # several packages may share a namespace
+        try:
+            metadata.version(package)
+        except metadata.PackageNotFoundError:
+            spec = None
+    return f"{package} is not installed" if spec is None else ""
 
 
 def import_fault(module: str, package: str) -> str:
@@ -310,15 +317,6 @@ def import_fault(module: str, package: str) -> str:
     if name and not hasattr(loaded, name):
         return f"{package} {package_version(package)} is too old"
     return ""
-
-
-def _older_fault(package: str) -> str:
-    """Whether an older package, whose modules have the same names, is installed too."""
-    older = _OLDER.get(package)
-    try:
-        return f"{older} {metadata.version(older)} overwrites {package}" if older else ""
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def package_version(package: str) -> str:
@@ -342,7 +340,7 @@ COMMANDS = {
     "doctor": Command(
         run,
         "Check this installation: Python, packages, the bundled library, both systems' behaviour,"
-        " and for each job whether it can run here and what to install.",
+        " and for each job whether it is installed; --for tries it.",
         "assay doctor --for judge",
         (
             repeated(

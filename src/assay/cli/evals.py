@@ -10,9 +10,10 @@ from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import Bounds, Command, Options, arg
 from assay.cli.hints import command
-from assay.cli.ledger import ledger_options, open_for
+from assay.cli.ledger import ledger_options
+from assay.project.ledger import open_for
 from assay.services.evaluations import StoredEvaluation, list_evaluations
-from assay.views.evaluations import evaluations_table
+from assay.views.evaluation import evaluations_table
 
 _KEYS = ("id", "name", "source", "workflow", "dataset", "configuration", "labels")
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from assay.canon import plain
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.configured import COMMAND_LINE, DEFAULT
@@ -17,16 +18,24 @@ from assay.cli.grade import choice_of
 from assay.cli.hints import command
 from assay.cli.ledger import ledger_options
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError
-from assay.files.inputs import StoredInput
 from assay.files.json_files import read_documents
+from assay.project.inputs import StoredRuns
 from assay.records.evidence import RUN_SCHEMA, Run
 from assay.records.reading import KINDS, read_run
+from assay.records.samples import names_of
 from assay.registry import near_miss
+from assay.services.evaluation_choice import CHOSEN
 from assay.services.given_grades import grades_of
-from assay.views.documents import names_of, plain
-from assay.views.evaluation import RunReasons, evaluation_view
-from assay.views.grade_text import explanation
-from assay.views.worst_samples import WorstSample, keep_worst, sample_facts, with_texts
+from assay.services.grading import Grader
+from assay.views.evaluation import (
+    RunReasons,
+    WorstSample,
+    evaluation_view,
+    keep_worst,
+    sample_facts,
+    with_texts,
+)
+from assay.views.grade_line import explanation
 
 STORED = "the evaluation"
 KNOWN = 10_000
@@ -36,11 +45,18 @@ _PART = re.compile(r"/|::")
 
 def run(options: Options) -> int:
     """Explain every run of a file, or one of them; an evaluation as a whole."""
-    stored = options.file if _as_stored(options) else None
-    if stored is not None and stored.evaluation and options.run is None and not options.json:
-        return _whole(options, stored)
+    if not _as_stored(options):
+        return _explain(options, choice_of(options).grader())
+    if options.file.evaluation and options.run is None and not options.json:
+        return _whole(options, options.file)
+    return _explain(options, None)
+
+
+def _explain(options: Options, grader: Grader | None) -> int:
+    """Explain runs by their stored grades, or by those that this grader gives them."""
+    stored = options.file if grader is None else None
     others = OtherRuns()
-    graded = _graded(options, others) if stored is None else _stored(options, stored)
+    graded = _stored(options, options.file) if grader is None else _graded(options, grader, others)
     named_by = _named_by(options) if stored is None else _named_by_settings(stored)
     results: list[Any] = []
     passed = True
@@ -50,8 +66,8 @@ def run(options: Options) -> int:
             _show(plain(result), first=not results, named_by=named_by, run=evidence)
         results.append(result if options.json else None)
     if not results:
-        options.run = _meant(options, others) if stored is None else _meant_stored(options, stored)
-        return run(options)
+        meant = _meant(options, others) if stored is None else _meant_stored(options, stored)
+        return _explain(options.with_values(run=meant), grader)
     document = {
         "schema": "assay.grades/1",
         "results": results,
@@ -61,9 +77,10 @@ def run(options: Options) -> int:
     return opt.give(options, document, [], ExitCode.of(passed))
 
 
-def _graded(options: Options, others: OtherRuns) -> Iterator[tuple[Any, Run | None]]:
+def _graded(
+    options: Options, grader: Grader, others: OtherRuns
+) -> Iterator[tuple[Any, Run | None]]:
     """The requested grades, each with its run if the file has it; `others` takes the rest."""
-    grader = choice_of(options).grader()
     for document in read_documents(options.file):
         tree = document.tree
         known = options.run is not None and isinstance(tree, dict) and tree.get("schema") in KINDS
@@ -81,10 +98,10 @@ def _graded(options: Options, others: OtherRuns) -> Iterator[tuple[Any, Run | No
 def _meant(options: Options, others: OtherRuns) -> str:
     """The only run whose id ends with the requested name; an error if there is none."""
     if not others:
-        raise NotEnoughEvidence("FIL-005", "there is nothing to explain.", where=options.file)
+        raise NotEnoughEvidence("FIL-005", "there is nothing to explain.", where=options.file.name)
     meant = others.meant(options.run)
-    if meant is None or options.file == "-":
-        raise others.unknown(options.run, options.file)
+    if meant is None or options.file.path == "-":
+        raise others.unknown(options.run, options.file.name)
     return meant
 
 
@@ -118,27 +135,25 @@ def _named_by(options: Options) -> dict[str, str]:
     }
 
 
-def _named_by_settings(stored: StoredInput) -> dict[str, str]:
-    settings = {} if stored.evaluation is None else stored.evaluation.evaluation.settings
-    return {kind: STORED for kind in ("profile", "rubric") if settings.get(kind)}
+def _named_by_settings(stored: StoredRuns) -> dict[str, str]:
+    return {kind: STORED for kind in ("profile", "rubric") if stored.settings.get(kind)}
 
 
 def _as_stored(options: Options) -> bool:
     """Whether to show the stored grades: the command names nothing else to grade by."""
     stored = options.file
-    if not isinstance(stored, StoredInput) or options.judge_card or stored.grades is None:
+    if not isinstance(stored, StoredRuns) or options.judge_card or stored.grades is None:
         return False
-    used = {} if stored.evaluation is None else stored.evaluation.evaluation.settings
     return all(
-        getattr(options, name) in (default, used.get(name) or default)
-        for name, default in (("profile", None), ("rubric", None), ("policy", "workflow"))
+        getattr(options, name) in (default, stored.settings.get(name) or default)
+        for name, default in CHOSEN
     )
 
 
 # --- what the ledger has
 
 
-def _stored(options: Options, stored: StoredInput) -> Iterator[tuple[Any, Run | None]]:
+def _stored(options: Options, stored: StoredRuns) -> Iterator[tuple[Any, Run | None]]:
     """The requested stored grades; with `--run`, the run comes with its grade."""
     for result in _grades(stored):
         if options.run is None:
@@ -147,13 +162,13 @@ def _stored(options: Options, stored: StoredInput) -> Iterator[tuple[Any, Run | 
             yield result, None if options.json else _evidence(stored, result["run_id"])
 
 
-def _grades(stored: StoredInput) -> Iterator[dict[str, Any]]:
+def _grades(stored: StoredRuns) -> Iterator[dict[str, Any]]:
     assert stored.grades is not None
     for document in read_documents(stored.grades):
         yield document.tree
 
 
-def _evidence(stored: StoredInput, run_id: str) -> Run | None:
+def _evidence(stored: StoredRuns, run_id: str) -> Run | None:
     """The run of a grade; None if it was made of a scorecard."""
     wanted = {"schema": RUN_SCHEMA, "run_id": run_id}
     found = (
@@ -162,7 +177,8 @@ def _evidence(stored: StoredInput, run_id: str) -> Run | None:
     return next(map(read_run, found), None)
 
 
-def _whole(options: Options, stored: StoredInput) -> int:
+def _whole(options: Options, stored: StoredRuns) -> int:
+    assert stored.evaluation is not None
     evaluation = stored.evaluation.evaluation
     worst: list[WorstSample] = []
     reasons = RunReasons()
@@ -180,7 +196,7 @@ def _whole(options: Options, stored: StoredInput) -> int:
     commands = [
         *(
             (
-                command("explain", stored, "--run", sample.run_id, options=options) + ledger,
+                command("explain", stored.name, "--run", sample.run_id, options=options) + ledger,
                 "why this run got its grade",
             )
             for sample in worst[:1]
@@ -188,7 +204,7 @@ def _whole(options: Options, stored: StoredInput) -> int:
         *(
             [
                 (
-                    command("grade", stored, options=options) + ledger,
+                    command("grade", stored.name, options=options) + ledger,
                     "every run on one line, with why it failed",
                 )
             ]
@@ -212,19 +228,19 @@ def _whole(options: Options, stored: StoredInput) -> int:
     return ExitCode.of(None if totals.ungraded == totals.n else totals.passed == totals.n)
 
 
-def _meant_stored(options: Options, stored: StoredInput) -> str:
+def _meant_stored(options: Options, stored: StoredRuns) -> str:
     """The same among stored runs."""
     if stored.evaluation is None:
-        raise NotEnoughEvidence("FIL-005", "the run has no stored grade.", where=stored)
+        raise NotEnoughEvidence("FIL-005", "the run has no stored grade.", where=stored.name)
     graded = {run.run_id for run in stored.evaluation.evaluation.runs if run.grade is not None}
     others = OtherRuns()
     for document in read_documents(stored) if options.run is not None else ():
         others.add(document.tree)
     meant = None if options.run is None else others.meant(options.run)
     if options.run is not None and meant is None:
-        raise others.unknown(options.run, stored)
+        raise others.unknown(options.run, stored.name)
     if meant not in graded:
-        raise NotEnoughEvidence("FIL-005", "none of its runs was graded.", where=stored)
+        raise NotEnoughEvidence("FIL-005", "none of its runs was graded.", where=stored.name)
     assert meant is not None
     return meant
 

@@ -12,22 +12,34 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.cli.memory import uncollected
 from assay.cli.parsing import Argument as Argument
 from assay.cli.parsing import Bounds as Bounds
-from assay.cli.parsing import Kind, Trust, add_config, config_path, listed_under, make_parser
+from assay.cli.parsing import (
+    Effect,
+    Kind,
+    Resumed,
+    Trust,
+    add,
+    add_config,
+    config_path,
+    make_parser,
+)
 from assay.cli.parsing import Options as Options
 from assay.cli.verbs import find_verb
 from assay.errors import EXIT_CODES_TEXT, ExitCode, InputError, UsageError
 from assay.family import Verb
 from assay.files.own_files import looks_own
 from assay.registry import is_path, near_miss
+
+if TYPE_CHECKING:
+    from assay.project.config import Config
 
 _LEDGER = (
     "sqlite:///FILE or postgresql://... (default: $ASSAY_DB, else .assay/ledger.db here or in the"
@@ -41,32 +53,51 @@ def arg(
     trust: Trust | None = None,
     key: str | None = None,
     within: Bounds | None = None,
+    heading: str | None = None,
+    environment: str | None = None,
+    offers: str | None = None,
+    effect: Effect | None = None,
+    resumed: Resumed | None = None,
     **settings: Any,
 ) -> Argument:
     """An argument; the settings are those of `ArgumentParser.add_argument`. A number, a choice or a
-    flag says what it is by them. An option with text must say whether a file may set it freely.
+    flag says what it is by them, and an argument without a name is the path of a file unless it
+    says otherwise. An option with text must say whether a file may set it freely.
     """
-    kind = kind or _kind_of(settings)
-    if not names[0].startswith("-"):
+    is_option = names[0].startswith("-")
+    kind = kind or _kind_of(settings, "text" if is_option else "path")
+    if not is_option:
         trust = trust or "never"
     elif kind != "text":
         trust = trust or "freely"
     if trust is None:
         raise TypeError(f"{names[0]} declares no trust")
-    return Argument(names, settings, kind, trust, key, within)
+    return Argument(
+        names,
+        settings,
+        kind,
+        trust,
+        key,
+        within,
+        heading=heading,
+        environment=environment,
+        offers=offers,
+        effect=effect,
+        resumed=resumed,
+    )
 
 
-def _kind_of(settings: Mapping[str, Any]) -> Kind:
+def _kind_of(settings: Mapping[str, Any], other: Kind) -> Kind:
     if settings.get("type") in (int, float):
         return "number"
     if "choices" in settings:
         return "choice"
-    return "flag" if settings.get("action") == "store_true" else "text"
+    return "flag" if settings.get("action") == "store_true" else other
 
 
-def flag(name: str, help: str, *, trust: Trust = "freely") -> Argument:
+def flag(name: str, help: str, *, trust: Trust = "freely", **settings: Any) -> Argument:
     """An option that is given or not."""
-    return arg(name, action="store_true", help=help, trust=trust)
+    return arg(name, action="store_true", help=help, trust=trust, **settings)
 
 
 def repeated(name: str, metavar: str, help: str, **settings: Any) -> Argument:
@@ -80,6 +111,10 @@ def policy_option(default: str, *, key: str | None = None) -> Argument:
         "--policy",
         kind="name",
         key=key,
+        heading="grading",
+        offers="policies",
+        effect="grades",
+        resumed="as begun",
         metavar="Q",
         default=default,
         help=f"policy by name, name@version or YAML file (default: {default})",
@@ -91,6 +126,10 @@ def store_option(what: str) -> Argument:
     return arg(
         "--store",
         kind="ledger",
+        heading="ledger",
+        environment="ASSAY_DB",
+        effect="writes",
+        resumed="as begun",
         metavar="URL",
         nargs="?",
         const="",
@@ -112,6 +151,10 @@ COMMON: dict[str, Argument] = {
         "--profile",
         kind="name",
         key="profile",
+        heading="grading",
+        offers="profiles",
+        effect="grades",
+        resumed="as begun",
         metavar="P",
         help=(
             "profile by name, letter A-D, name@version or YAML file (default: the run's"
@@ -123,6 +166,8 @@ COMMON: dict[str, Argument] = {
         "--grading-policy",
         kind="name",
         key="policy",
+        heading="grading",
+        offers="policies",
         metavar="Q",
         default="workflow",
         help="policy that grades the runs (default: workflow)",
@@ -131,6 +176,10 @@ COMMON: dict[str, Argument] = {
         "--rubric",
         kind="name",
         key="rubric",
+        heading="grading",
+        offers="rubrics",
+        effect="grades",
+        resumed="as begun",
         metavar="R",
         help="rubric that overrides the profile's criteria, by name, name@version or YAML file",
     ),
@@ -140,6 +189,9 @@ COMMON: dict[str, Argument] = {
         "the card of a judge (assay judge card); may be repeated",
         kind="path",
         key="judge_cards",
+        heading="grading",
+        effect="grades",
+        resumed="as begun",
     ),
     "--now": arg(
         "--now",
@@ -152,16 +204,27 @@ COMMON: dict[str, Argument] = {
         "--library",
         kind="path",
         key="library",
+        environment="ASSAY_LIBRARY",
+        effect="grades",
+        resumed="as begun",
         metavar="DIR",
         help="a folder with your own profiles/, policies/ and rubrics/ (default: $ASSAY_LIBRARY)",
     ),
     "--store": store_option("also keep evidence and results in a ledger"),
-    "--no-store": flag("--no-store", "keep nothing in a ledger"),
+    "--no-store": flag(
+        "--no-store",
+        "keep nothing in a ledger",
+        heading="ledger",
+        effect="withholds",
+        resumed="as begun",
+    ),
     "--project": arg(
         "--project",
         kind="text",
         trust="freely",
         key="project",
+        heading="ledger",
+        resumed="as begun",
         metavar="NAME",
         default="default",
         help="the project of the ledger (default: default)",
@@ -171,6 +234,9 @@ COMMON: dict[str, Argument] = {
         kind="text",
         trust="freely",
         dest="kind",
+        heading="other tools' files",
+        offers="importers",
+        effect="grades",
         metavar="KIND",
         help=(
             "the tool that wrote the files, such as promptfoo (default: detected from the content;"
@@ -185,10 +251,13 @@ COMMON: dict[str, Argument] = {
         " tool's file, the scale of a metric, best value last: score:tox=toxicity:1..0",
         kind="text",
         trust="freely",
+        heading="other tools' files",
+        effect="grades",
     ),
     "--baselines": arg(
         "--baselines",
         kind="path",
+        heading="ledger",
         metavar="DIR",
         help="where stored baselines are (default: .assay/baselines next to the default ledger)",
     ),
@@ -196,6 +265,8 @@ COMMON: dict[str, Argument] = {
         "--db",
         kind="ledger",
         key="ledger.url",
+        heading="ledger",
+        environment="ASSAY_DB",
         metavar="URL",
         default="",
         help=f"the ledger: {_LEDGER}",
@@ -214,6 +285,7 @@ COMMON: dict[str, Argument] = {
     "--charts": arg(
         "--charts",
         kind="path",
+        effect="writes",
         metavar="DIR",
         help="also write every chart into a folder, as SVG and as PNG",
     ),
@@ -225,6 +297,7 @@ COMMON: dict[str, Argument] = {
         "--min-pass-rate",
         key="release.min_pass_rate",
         type=float,
+        resumed="bar",
         metavar="X",
         help="the minimum share of samples that must pass, such as 0.95 (default: all of them)",
     ),
@@ -232,6 +305,7 @@ COMMON: dict[str, Argument] = {
         "--confidence",
         key="release.confidence",
         type=float,
+        resumed="bar",
         metavar="C",
         help=(
             "the confidence level: the lower end of the pass rate's interval must reach the"
@@ -286,29 +360,22 @@ class Command(NamedTuple):
                 action.required = False
                 action.nargs = "*" if action.nargs == "+" else action.nargs or "?"
         path = config_path(argv) if self.configured else None
+        declared = self.declared
         if path is None:
-            options = parser.parse_args(argv, Options())
+            values = vars(parser.parse_args(argv))
         else:
             from assay.cli.configured import parse  # only where there is a configuration
 
-            options = parse(self.declared, parser, verb, argv, path)
-            _refuse_settings(options)
-        self._check_numbers(options)
+            values = parse(declared, parser, verb, argv, path)
+            _refuse_settings(values["config"])
+        for argument in declared.values():
+            _check_number(argument, values.get(argument.dest))
         for dest in ("baselines", "dir"):
-            if getattr(options, dest, "") is None:
-                from assay.cli.ledger import baselines_folder  # only where baselines are read
+            if values.get(dest, "") is None:
+                from assay.project.ledger import baselines_folder  # only where baselines are read
 
-                setattr(options, dest, baselines_folder())
-        return options
-
-    def _check_numbers(self, options: Options) -> None:
-        for argument in self.declared.values():
-            value = getattr(options, argument.dest, None)
-            if argument.within is None or not isinstance(value, int | float):
-                continue
-            if not argument.within.hold(value):
-                name = max(argument.names, key=len)
-                raise UsageError("CLI-001", f"{name} is {value:g}; it must be {argument.within}.")
+                values[dest] = baselines_folder()
+        return Options(**values, declared=declared)
 
     def parser(self, verb: str) -> argparse.ArgumentParser:
         """The parser of its arguments."""
@@ -345,17 +412,20 @@ class Command(NamedTuple):
         return [name for name in names if name not in self.arguments]
 
 
-def add(parser: argparse.ArgumentParser, *arguments: Argument) -> None:
-    """Add arguments to a parser."""
-    for argument in arguments:
-        listed_under(parser, argument.names[0]).add_argument(*argument.names, **argument.settings)
-
-
 def _output(formats: tuple[str, ...]) -> list[Argument]:
     """The option `-o` of a verb that writes these."""
     what = f"write to a file; the extension picks the format ({' '.join(formats)}); may be repeated"
     return [
-        arg("-o", "--output", kind="path", metavar="FILE", action="append", default=[], help=what)
+        arg(
+            "-o",
+            "--output",
+            kind="path",
+            effect="writes",
+            metavar="FILE",
+            action="append",
+            default=[],
+            help=what,
+        )
     ][: len(formats)]
 
 
@@ -407,9 +477,9 @@ def dispatch(name: str, argv: list[str]) -> int:
             return chosen
         command, argv = f"{name} {chosen}", argv[1:]
     spec = load_command(command)
-    options = spec.parse(command, argv)
+    given = spec.parse(command, argv)
     try:
-        with with_runs(spec, options):
+        with with_runs(spec, given) as options:
             return spec.run(options)
     except SystemExit as ended:  # of code that was loaded: its exit code is not the gate's
         raise InputError(
@@ -419,21 +489,32 @@ def dispatch(name: str, argv: list[str]) -> int:
         ) from ended
 
 
-def with_runs(spec: Command, options: Options) -> AbstractContextManager[None]:
-    """Around the work of a command: its options with every name of runs replaced by those runs."""
+def with_runs(spec: Command, options: Options) -> AbstractContextManager[Options]:
+    """The options for the work of a command: with every name of runs replaced by those runs."""
     named = {dest: _texts(getattr(options, dest)) for dest in spec.runs}
     texts = list(chain.from_iterable(named.values()))
     if not texts:
-        return nullcontext()
-    options.reads_items = any(
-        isinstance(argument, Argument) and argument.items for argument in spec.arguments
-    )
-    plain = is_path if options.reads_items else _is_plain
-    if not (options.kind or options.map) and all(map(plain, texts)):
-        return nullcontext()
+        return nullcontext(options)
+    items = any(argument.items for argument in spec.declared.values())
+    if not (options.kind or options.map) and all(map(is_path if items else _is_plain, texts)):
+        return nullcontext(_of_files(options, named))
     from assay.cli.references import resolved
 
-    return resolved(options, named)
+    return resolved(options, named, items=items)
+
+
+def _of_files(options: Options, named: Mapping[str, Sequence[str]]) -> Options:
+    """The options with files alone, which need nothing else to be read."""
+    from assay.files.inputs import Source  # only where runs are read: the help needs no records
+
+    sources = {dest: [Source(text, text) for text in texts] for dest, texts in named.items()}
+    return options.with_values(
+        **{
+            dest: made if isinstance(getattr(options, dest), list) else made[0]
+            for dest, made in sources.items()
+            if made
+        }
+    )
 
 
 def _is_plain(text: str) -> bool:
@@ -445,11 +526,15 @@ def _texts(value: str | list[str] | None) -> list[str]:
     return value if isinstance(value, list) else [] if value is None else [value]
 
 
-def _refuse_settings(options: Options) -> None:
-    """Refuse settings for a verb that takes none from `assay.yaml`: it would ignore them."""
-    config = options.config
-    if config is None:
+def _check_number(argument: Argument, value: Any) -> None:
+    if argument.within is None or not isinstance(value, int | float):
         return
+    if not argument.within.hold(value):
+        raise UsageError("CLI-001", f"{argument.long} is {value:g}; it must be {argument.within}.")
+
+
+def _refuse_settings(config: Config) -> None:
+    """Refuse settings for a verb that takes none from `assay.yaml`: it would ignore them."""
     for verb in config.spec.commands:
         if not load_command(verb).configured:
             raise InputError(

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from assay.cli.frame import BARS, CHOICES, COMMON, Options
+from assay.cli.frame import BARS, COMMON, Options
 from assay.errors import printable
 
-GRADED_BY = (*(name for name in CHOICES if name != "--now"), "--from", "--map")
+GRADED_BY = tuple(name for name, argument in COMMON.items() if argument.effect == "grades")
 """The options that choose how runs are read and graded."""
 _PRINTED = ("command line", "default")
 """Where a value comes from that a printed command has to name; `default` for a resumed run."""
@@ -35,7 +35,7 @@ def release_step(options: Options, *runs: str, passed: bool) -> tuple[str, str] 
     """The command that comes next on the way to a release, and what it does: compare runs with the
     baseline or, if there is none and they passed, store them as the baseline.
     """
-    from assay.cli.ledger import baselines_folder  # only after a result
+    from assay.project.ledger import baselines_folder  # only after a result
     from assay.release.baseline import names
 
     policy = given(options, "--policy")[1:]
@@ -68,12 +68,12 @@ def given(options: Options, name: str) -> list[str]:
     """An option of the frame as it was given; nothing if it has its default, or its value from
     assay.yaml, which the command that is printed reads too.
     """
-    dest, settings = COMMON[name].dest, COMMON[name].settings
-    value: Any = getattr(options, dest, None)
-    source = options.sources.get(dest, "default")
-    if value is None or value == settings.get("default", False) or source not in _PRINTED:
+    argument = COMMON[name]
+    value: Any = getattr(options, argument.dest, None)
+    source = options.sources.get(argument.dest, "default")
+    if value is None or value == argument.default or source not in _PRINTED:
         return []
-    if settings.get("action") == "store_true":
+    if argument.kind == "flag":
         return [name] if value else []
     values = value if isinstance(value, list) else [value]
     return [word for value in values for word in (name, str(value))]

@@ -13,35 +13,195 @@ import re
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from msgspec import structs
+
+from assay.canon import plain, pretty
 from assay.cli import options as opt
 from assay.cli.frame import CHOICES, STORE, Command, Options, arg, flag
+from assay.cli.grade import graded_choice
 from assay.cli.hints import command
-from assay.cli.import_evaluations import shown, store_evaluations, tell_evaluations
-from assay.cli.imported_inputs import (
-    check_saved_map,
-    check_scales,
-    kind_of,
-    left_out,
-    mapping_of,
-)
-from assay.cli.ledger import ledger_folder
+from assay.cli.imported_inputs import left_out, noted
+from assay.cli.ledger import ledger_options, storing
+from assay.cli.references import reading_of
 from assay.errors import ExitCode, NotEnoughEvidence, UsageError, count, printable
 from assay.files.atomic import atomic_write, write_file
+from assay.files.inputs import file_digest
+from assay.files.json_files import read_documents
 from assay.files.upwards import CONFIG_FILE, find_config
 from assay.importers.importer import Wanted, named
 from assay.importers.known import KNOWN, fitting
 from assay.importers.samples import head_of
-from assay.running.config import read_config
+from assay.project.config import read_config
+from assay.project.imports import check_saved_map, check_scales, kind_of
+from assay.project.ledger import baselines_folder, ledger_folder
+from assay.release.baseline import names
+from assay.services.evaluations import check_name, default_name, find_evaluation
 from assay.services.importing import ImportedRuns, import_runs, totals
-from assay.views.documents import plain
+from assay.views.evaluation import evaluation_line
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from assay.importers.tally import ImportTally
     from assay.scoring.profile import Profile
-    from assay.services.storing import MadeEvaluation
+    from assay.services.storing import MadeEvaluation, Store
+
+
+def store_evaluations(
+    options: Options, imported: ImportedRuns, *, profile: Profile | None, folder: str
+) -> list[MadeEvaluation]:
+    """Grade imported runs and store their evaluations; nothing if nothing is to be stored.
+    `profile` was made from their metrics.
+    """
+    if options.name is not None:
+        check_name(options.name)
+    with storing(options) as store:
+        if store is None:
+            return []
+        if options.name is not None:
+            _check_taken(options, store)
+        made = evaluate_file(options, store, imported.spool, imported, profile, folder=folder)
+        store.put()
+    return made
+
+
+def _check_taken(options: Options, store: Store) -> None:
+    """Refuse the name of a baseline, and report an earlier evaluation of the same name: from now on
+    the name alone means the new one.
+    """
+    from assay.store.baselines import baseline_names
+
+    name, ledger = options.name, store.ledger
+    folder = baselines_folder()
+    if name in (*names(folder), *baseline_names(ledger, project=store.project)):
+        raise UsageError(
+            "CLI-001",
+            f"{name!r} is the name of a baseline.",
+            fix="Give the evaluation another name with --name.",
+        )
+    before = find_evaluation(ledger, name, project=store.project)
+    if before is not None:
+        evaluation = before.evaluation
+        store.note(
+            f"{name} was {evaluation.id}, {evaluation.workflow.id}@{evaluation.workflow.version} on"
+            f" {evaluation.dataset.id}@{evaluation.dataset.version}. It is {name}~1 now."
+        )
+
+
+def evaluate_file(
+    options: Options,
+    store: Store,
+    spool: str,
+    imported: ImportedRuns | None = None,
+    profile: Profile | None = None,
+    *,
+    folder: str,
+) -> list[MadeEvaluation]:
+    """Grade the runs of a file, and let their evaluations wait in the store. If they are
+    `imported`, `profile` was made from their metrics, and what the import notes is kept with the
+    evaluations.
+    """
+    from assay.services.storing import EvaluationBuilder, basis_of, evaluate_runs, run_groups
+
+    choice = graded_choice(options, of_tool=profile is not None).choice.dated()
+    if profile is not None:
+        path = os.path.join(folder, f"{profile.id}.yaml")
+        write_file(path, pretty(profile))
+        choice = structs.replace(choice, profile=path)
+    grader, basis = choice.grader(), basis_of(choice.read_cards(), choice.now)
+    now = opt.moment(options.now) or datetime.now(UTC)
+    files = options.files if imported is None else imported.files
+    settings = {
+        "importer": None if imported is None else imported.importer.name,
+        "files": [_file(path) for path in files],
+        "profile": options.profile,
+        "policy": options.policy,
+        "rubric": options.rubric,
+        "own_profile": None if profile is None else {"profile": profile, "rubric": None},
+        **({} if imported is None else noted(imported.tally)),
+    }
+    groups = run_groups(document.tree for document in read_documents(spool))
+    made: list[MadeEvaluation] = []
+    names: Counter[str] = Counter()
+    if basis.drafts:
+        store.add(list(basis.drafts))
+    for group in groups:
+        name = options.name or default_name(group.workflow.id, now)
+        names[name] += 1
+        name = name if names[name] == 1 else f"{name}-{names[name]}"
+        if not (options.name or options.now):
+            name = _free(name, store, made)
+        started, finished = group.span(now)
+        documents = (
+            structs.replace(document, file=files[0])
+            for document in read_documents(spool)
+            if len(groups) == 1 or group.has(document.tree)
+        )
+        made.append(
+            evaluate_runs(
+                documents,
+                grader,
+                EvaluationBuilder(  # which is as large as its evaluation: not kept
+                    name=name,
+                    workflow=group.workflow,
+                    dataset=group.dataset,
+                    settings=settings,
+                    started=started,
+                    source="import",
+                ),
+                store.add,
+                finished=finished,
+                basis=basis,
+            )
+        )
+    return made
+
+
+def _free(name: str, store: Store, made: Sequence[MadeEvaluation]) -> str:
+    """A name that no evaluation has yet: two may be imported within one second."""
+    taken = {imported.evaluation.name for imported in made}
+    return next(
+        each
+        for each in (name, *(f"{name}-{number}" for number in range(2, 10_000)))
+        if each not in taken and find_evaluation(store.ledger, each, project=store.project) is None
+    )
+
+
+def _file(path: str) -> dict[str, str]:
+    if path == "-" or not os.path.isfile(path):  # a pipe can't be read again
+        return {"name": "<stdin>" if path == "-" else os.path.basename(path)}
+    return {"name": os.path.basename(path), "sha256": file_digest(path)}
+
+
+def shown(made: Sequence[MadeEvaluation]) -> list[dict[str, Any]]:
+    """The evaluations in brief, for `--json`."""
+    return [
+        {
+            "id": stored.evaluation.id,
+            "name": stored.evaluation.name,
+            "totals": stored.evaluation.totals,
+            "ungraded": dict(stored.ungraded),
+        }
+        for stored in made
+    ]
+
+
+def tell_evaluations(options: Options, made: Sequence[MadeEvaluation], out: IO[str]) -> None:
+    """Print what was stored, why runs have no grade, and which commands show more."""
+    for stored in made:
+        out.write(f"{printable(evaluation_line(stored.evaluation))}\n")
+        for reason, times in sorted(stored.ungraded.items()):
+            out.write(f"  not graded: {times:,}, {printable(reason)}\n")
+    if made:
+        name, more = made[0].evaluation.name, ledger_options(options)
+        out.write(f"See details: {command('explain', name, options=options)}{more}\n")
+        browse = command("view", name, options=options, carry=("--library",))
+        out.write(f"In your browser: {browse}{more}\n")
 
 
 FORMATS = (".jsonl", ".json")
@@ -68,7 +228,7 @@ def run(options: Options) -> int:
                     shutil.copyfileobj(stream, sys.stdout.buffer)
                 sys.stdout.buffer.flush()
             out = sys.stderr if printed else sys.stdout
-            saved = options.save_map or (not options.map and bool(mapping_of(options)))
+            saved = options.save_map or (not options.map and bool(reading_of(options).mapping))
             _tell(imported, profile, out, saved=saved)
             opt.report_written(options, written)
             tell_evaluations(options, made, out)
@@ -107,13 +267,14 @@ def import_files(options: Options, folder: str) -> ImportOutcome:
 
 def read_files(options: Options, folder: str) -> ImportOutcome:
     """Import the files of the options, and store nothing; the runs wait in the folder."""
-    kind = kind_of(options, options.files)
+    reading = reading_of(options)
+    kind = kind_of(reading, options.files)
     if kind is None and "-" not in options.files:
         for head in map(head_of, options.files):
-            if not fitting(head, mapping_of(options)):
-                check_saved_map(head, options)
+            if not fitting(head, reading.mapping):
+                check_saved_map(head, reading)
     imported = import_runs(options.files, folder, kind=kind, wanted=_wanted(options))
-    check_scales(options, imported)
+    check_scales(reading, imported)
     profile, problem = _made_profile(options, imported)
     return ImportOutcome(imported, profile, [], problem)
 
@@ -124,7 +285,7 @@ def _wanted(options: Options) -> Wanted:
         workflow,
         options.family,
         None if options.dataset is None else named(options.dataset, "--dataset"),
-        mapping_of(options),
+        reading_of(options).mapping,
     )
 
 
@@ -323,6 +484,8 @@ COMMANDS = {
             ),
             arg(
                 "--from",
+                heading="other tools' files",
+                offers="importers",
                 kind="text",
                 trust="freely",
                 dest="kind",

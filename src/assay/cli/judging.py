@@ -249,8 +249,7 @@ def dry_run(
 
 def print_plan(options: Options, document: dict[str, Any], lines: list[str]) -> int:
     """Print what would be asked, without asking."""
-    options.output = []
-    return opt.give(options, document, [*lines, "Nothing was asked."])
+    return opt.give(options, document, [*lines, "Nothing was asked."], written=())
 
 
 def note_usage(usages: Sequence[Usage], counts: dict[str, int]) -> None:

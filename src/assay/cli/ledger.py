@@ -5,76 +5,19 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from assay.cli import options as opt
-from assay.errors import AssayError, UsageError
-from assay.files.atomic import refuse_links_out
-from assay.files.inputs import StoredInput
-from assay.files.upwards import CONFIG_FILE, find_upwards
+from assay.errors import AssayError
+from assay.files.inputs import Source
+from assay.project.ledger import open_store
 
 if TYPE_CHECKING:
     from assay.cli.parsing import Options
-    from assay.running.config import Config
+    from assay.project.config import Config
     from assay.services.choice import Choice
     from assay.services.storing import EvaluationBuilder, Result, Store, StoredStream
-    from assay.store.ledger import Ledger
-
-
-def open_for(url: str, *, read_only: bool = False) -> Ledger:
-    """The ledger of a URL, or of the default where it is empty."""
-    from assay.store.ledger import open_ledger
-
-    if not read_only and not url and not os.environ.get("ASSAY_DB"):
-        _make_folder(ledger_folder())
-    return open_ledger(url_of(url), read_only=read_only)
-
-
-def url_of(url: str) -> str:
-    """The URL of a ledger; where it is empty, the one that every verb takes."""
-    return url or os.environ.get("ASSAY_DB") or f"sqlite:///{ledger_folder()}/ledger.db"
-
-
-FOLDER = ".assay"
-_IGNORED = """# The ledger of Assay. Git ignores all but baselines and the schema of assay.yaml.
-*
-!baselines/
-!baselines/*
-!config.schema.json
-"""
-
-
-def ledger_folder() -> str:
-    """The folder of the default ledger: `.assay` in the nearest folder, from the working folder
-    upwards, that has one or has an `assay.yaml`; else in the working folder.
-    """
-    places = []
-    for mark in (FOLDER, CONFIG_FILE):
-        with suppress(UsageError):  # another user's, in a shared folder above: not ours to use
-            if (path := find_upwards(mark)) is not None:
-                places.append(os.path.dirname(os.path.abspath(path)))
-    nearest = max(places, key=len, default=os.getcwd())
-    return os.path.relpath(os.path.join(nearest, FOLDER))
-
-
-def baselines_folder() -> str:
-    """The default folder of stored baselines: next to the default ledger, wherever that is found,
-    so that a baseline stored from a folder below is found from every other.
-    """
-    return os.path.join(ledger_folder(), "baselines")
-
-
-def _make_folder(folder: str) -> None:
-    """Make the folder of the default ledger, kept out of Git. If it can't be made, opening the
-    ledger reports that.
-    """
-    ignored = os.path.join(folder, ".gitignore")
-    refuse_links_out(ignored, follow=True)
-    with suppress(OSError):
-        os.makedirs(folder, exist_ok=True)
-        with open(ignored, "x", encoding="utf-8") as stream:
-            stream.write(_IGNORED)
 
 
 def stored_stream(
@@ -116,11 +59,11 @@ def storing_evaluated(options: Options) -> AbstractContextManager[Store | None]:
     """The same for what is made from `options.files`: by default it is stored only if they are
     evaluations of the ledger.
     """
-    return storing(options, by_default=any(_is_evaluation(path) for path in options.files))
+    return storing(options, by_default=any(map(_is_evaluation, options.files)))
 
 
-def _is_evaluation(path: str) -> bool:
-    return isinstance(path, StoredInput) and path.evaluation is not None
+def _is_evaluation(source: Source) -> bool:
+    return getattr(source, "evaluation", None) is not None
 
 
 @contextmanager
@@ -130,7 +73,7 @@ def _unasked(options: Options, config: Config | None) -> Iterator[Store | None]:
     """
     url: str = getattr(options, "db", "")
     if not url and config is not None and not os.environ.get("ASSAY_DB"):
-        from assay.cli.configured import ledger_url
+        from assay.project.settings import ledger_url
 
         url = ledger_url(config) or ""
     with ExitStack() as stack:
@@ -175,25 +118,10 @@ def storing_result(options: Options, verb: str) -> Iterator[Result | None]:
         yield Result(store, verb)
 
 
-@contextmanager
 def _opened(
     options: Options, url: str, *, read_only: bool = False, needed: bool = True
-) -> Iterator[Store]:
-    import tempfile
-
-    from assay.services.storing import IN_MEMORY, Store
-    from assay.store.ledger import known_project
-
-    project = known_project(options.project)
-    with open_for(url, read_only=read_only) as ledger:
-        # it opens again by itself; a connection must not go into the worker processes, nor wait
-        # while a judge thinks
-        ledger.close()
-        with tempfile.SpooledTemporaryFile(IN_MEMORY) as waiting:
-            store = Store(ledger, project, waiting, opt.note, needed=needed)
-            yield store
-            if read_only:  # once the work is done: a verb that fails reports why, and nothing else
-                store.report_notes()
+) -> AbstractContextManager[Store]:
+    return open_store(url, options.project, opt.note, read_only=read_only, needed=needed)
 
 
 def ledger_options(options: Options) -> str:

@@ -9,18 +9,17 @@ from typing import Any
 
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg, repeated
-from assay.cli.ledger import open_for
 from assay.cli.memory import uncollected
 from assay.cli.progress import Progress
 from assay.errors import AssayError, ExitCode, InputError, ShelfError, UsageError, count, printable
 from assay.library.shelf import Shelf
+from assay.project.ledger import open_for
 from assay.services.evaluation_checks import replay_evaluation, verify_ledger
 from assay.services.evaluations import find_evaluation
 from assay.services.replay import Replayed, replay, replay_decision, stored_gates
-from assay.services.storing import grade_of_run, shelf_with_own
+from assay.services.storing import grade_of_run, shelf_with_own, verb_of
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
-from assay.store.results import verb_of
 from assay.store.verify import VerifyReport
 from assay.views.grade_line import passed_word
 
@@ -270,6 +269,7 @@ COMMANDS = {
         (
             arg(
                 "id",
+                kind="text",
                 metavar="ID",
                 help=(
                     "the digest of a grade, decision or evaluation, the beginning of one (8 digits"

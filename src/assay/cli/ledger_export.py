@@ -11,10 +11,10 @@ from urllib.parse import unquote
 
 from assay.cli import options as opt
 from assay.cli.frame import Command, Options, arg
-from assay.cli.ledger import open_for
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, NotEnoughEvidence, count, printable
 from assay.library.shelf import Shelf
+from assay.project.ledger import open_for
 from assay.services.ledger_export import FORGOTTEN, export_ledger
 
 SHOWN = 5
@@ -112,6 +112,7 @@ COMMANDS = {
             "--db",
             arg(
                 "--project",
+                heading="ledger",
                 kind="text",
                 trust="freely",
                 key="project",

@@ -325,6 +325,7 @@ COMMANDS = {
         (
             arg(
                 "name",
+                kind="text",
                 metavar="NAME",
                 help=(
                     "what to print: run, scorecard, grades, event, profile, exam, prompts, index"

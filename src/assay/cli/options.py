@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import ExitCode, UsageError, count, printable
 from assay.grouping import grouped
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from assay.cli.parsing import Options
+    from assay.files.inputs import Source
     from assay.library.shelf import Shelf
 
 
@@ -79,7 +80,7 @@ def unless_configured(options: Options, verb: str, option: str, text: str) -> st
     return "" if option in names else f" {text}"
 
 
-def outputs(options: Options, *inputs: str | None) -> list[str]:
+def outputs(options: Options, *inputs: str | Source | None) -> list[str]:
     """The output files, each with an extension that this verb writes. None is a file that the
     command reads: `inputs`, besides its `files`.
     """
@@ -87,7 +88,8 @@ def outputs(options: Options, *inputs: str | None) -> list[str]:
         return []
     seen: set[str] = set()
     read = (*getattr(options, "files", ()), *inputs)
-    taken = {os.path.realpath(path) for path in read if path and path != "-"}
+    names = (each if isinstance(each, str) else each.name for each in read if each)
+    taken = {os.path.realpath(name) for name in names if name and name != "-"}
     for path in options.output:
         if os.path.realpath(path) in taken:
             raise UsageError(
@@ -206,16 +208,21 @@ def found_lines(findings: Iterable[tuple[str, str]], files: int, what: str) -> I
         yield f"{count(files, 'file')} checked, nothing found."
 
 
-def given_of(options: Options, *names: str) -> list[str]:
-    """Which of these options are set, where one excludes the others. One on the command line
-    replaces those of `assay.yaml`.
-    """
+class Alternatives(NamedTuple):
+    """Which of some options are set, where one excludes the others."""
+
+    given: list[str]
+    options: Options
+    """The options without those of `assay.yaml` that one on the command line replaces."""
+
+
+def given_of(options: Options, *names: str) -> Alternatives:
+    """Which of these options are set, where one excludes the others."""
     named = [name for name in names if getattr(options, name)]
     sources = options.sources
     given = [name for name in named if sources.get(name) == "command line"] or named
-    for name in set(named) - set(given):
-        setattr(options, name, None)
-    return given
+    replaced = dict.fromkeys(set(named) - set(given))
+    return Alternatives(given, options.with_values(**replaced))
 
 
 def print_lines(lines: Iterable[str]) -> None:

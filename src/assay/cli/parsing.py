@@ -5,25 +5,57 @@ the numbers that an option takes, and errors worded like all others.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from assay.errors import EXIT_CODES_TEXT, UsageError
 from assay.files.upwards import find_config
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from assay.running.config import Config
+    from assay.project.config import Config
+    from assay.project.inputs import StoredRuns
+    from assay.services.evaluation_choice import ToolProfile
+
+
+class Resolved(NamedTuple):
+    """What the names of runs on a command line stand for, and what follows from that."""
+
+    stored: Sequence[StoredRuns] = ()
+    """What the ledger has under the names."""
+    made: ToolProfile | None = None
+    """The profile that was made from another tool's metrics, if that grades the runs."""
+    rules: frozenset[str] = frozenset()
+    """Which of profile, rubric and policy are those that evaluations were stored with."""
 
 
 class Options(argparse.Namespace):
-    """The options of a command, as its parser has read them."""
+    """The options of a command. They are frozen: what a command works out it passes on itself."""
 
     config: Config | None = None
     """The `assay.yaml` that defaults come from."""
     sources: Mapping[str, str] = {}
     """Where the value of each option comes from, where there is an `assay.yaml`."""
+    declared: Mapping[str, Argument] = {}
+    """The arguments of the command by their attributes."""
+    resolved: Resolved = Resolved()
+    """What the names of runs stand for; the options have the runs themselves."""
+    scratch: str | None = None
+    """A folder that lives as long as the command, for one that may write nothing else."""
+
+    def __init__(self, **values: Any) -> None:
+        self.__dict__.update(values)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"options are frozen: {name} is set where they are parsed")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"options are frozen: {name} is set where they are parsed")
+
+    def with_values(self, **values: Any) -> Self:
+        """The options with other values, for the work of another command."""
+        return type(self)(**{**vars(self), **values})
 
 
 class Bounds(NamedTuple):
@@ -63,6 +95,15 @@ Trust = Literal["freely", "trusted", "never"]
 """What an `assay.yaml` may set: any value that stays inside its folder and this machine; any value
 at all, but only once the user trusts the file; nothing.
 """
+Effect = Literal["grades", "writes", "withholds"]
+"""What else an option is for: it chooses how runs are read and graded, so that printed commands
+repeat it; it has something written; it keeps that from being written.
+"""
+Resumed = Literal["as begun", "named", "judge", "bar", "new"]
+"""How `assay run --resume` takes an option: as the run was begun with it, which can't change; as it
+is named again, else as it was begun; the same for all options of the judge, or of the pass bar,
+together; not at all.
+"""
 
 
 class Argument(NamedTuple):
@@ -78,11 +119,21 @@ class Argument(NamedTuple):
     """
     within: Bounds | None = None
     runs: bool = False
-    """Whether it names runs: files, or what the ledger has under a name. See `references`."""
+    """Whether it names runs: files, or what the ledger has under a name. Its values are `Source`s
+    for the work of the command: see `references`.
+    """
     items: bool = False
     """Whether its files may also be of a form that the command reads itself: they are imported only
     where `--from` or `--map` asks for that.
     """
+    heading: str | None = None
+    """Where the help lists it; options that many verbs share have headings."""
+    environment: str | None = None
+    """The variable of the environment that sets it before `assay.yaml` does."""
+    offers: str | None = None
+    """What completion offers besides files: the entries of a shelf, importers or verbs."""
+    effect: Effect | None = None
+    resumed: Resumed | None = None
 
     @property
     def dest(self) -> str:
@@ -90,6 +141,21 @@ class Argument(NamedTuple):
         long = next((name for name in self.names if name.startswith("--")), self.names[0])
         name = long.lstrip("-").replace("-", "_")
         return str(self.settings.get("dest", name))
+
+    @property
+    def long(self) -> str:
+        """The name that messages show."""
+        return max(self.names, key=len)
+
+    @property
+    def default(self) -> Any:
+        """Its value where nothing sets it."""
+        return self.settings.get("default", False if self.kind == "flag" else None)
+
+    @property
+    def takes_files(self) -> bool:
+        """Whether its value can be the path of a file."""
+        return self.kind in ("path", "name") or (self.kind == "text" and self.offers == "files")
 
     def of_runs(self, *, items: bool = False) -> Argument:
         """The same argument, which names runs."""
@@ -167,49 +233,57 @@ def make_parser(verb: str, description: str, example: str) -> argparse.ArgumentP
     )
     for name in (None, "store"):
         parser.register("action", name, _OneValue)
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON document on standard output and nothing else there",
-    )
+    add(parser, *EVERYWHERE)
     return parser
+
+
+def _always(name: str, help: str, **settings: Any) -> Argument:
+    kind: Kind = "path" if "metavar" in settings else "flag"
+    return Argument((name,), {"help": help, **settings}, kind, "never")
+
+
+EVERYWHERE = (
+    _always(
+        "--json",
+        "print one JSON document on standard output and nothing else there",
+        action="store_true",
+    ),
+)
+"""What every verb has."""
+CONFIGURATION = (
+    _always(
+        "--config",
+        "take defaults from this file (default: assay.yaml in this folder or above it)",
+        metavar="FILE",
+        dest="config_file",
+    ),
+    _always("--no-config", "take no defaults from any assay.yaml", action="store_true"),
+    _always(
+        "--trust",
+        "trust this assay.yaml in this command (`assay trust` shows why, and remembers it)",
+        action="store_true",
+    ),
+)
+"""What every verb has that takes defaults from an `assay.yaml`."""
 
 
 def add_config(parser: argparse.ArgumentParser) -> None:
     """Add the options that choose the configuration."""
-    configuration = parser.add_mutually_exclusive_group()
-    configuration.add_argument(
-        "--config",
-        metavar="FILE",
-        dest="config_file",
-        help="take defaults from this file (default: assay.yaml in this folder or above it)",
-    )
-    configuration.add_argument(
-        "--no-config", action="store_true", help="take no defaults from any assay.yaml"
-    )
-    parser.add_argument(
-        "--trust",
-        action="store_true",
-        help="trust this assay.yaml in this command (`assay trust` shows why, and remembers it)",
-    )
+    *chosen, trust = CONFIGURATION
+    either = parser.add_mutually_exclusive_group()
+    for argument in chosen:
+        either.add_argument(*argument.names, **argument.settings)
+    add(parser, trust)
 
 
-_HEADINGS = {
-    "grading": ("--profile", "--policy", "--grading-policy", "--rubric", "--judge-card"),
-    "other tools' files": ("--from", "--map"),
-    "ledger": ("--db", "--store", "--no-store", "--project", "--baselines"),
-    "engine": ("--engine", "--threads", "--memory", "--master", "--remote"),
-}
-_HEADING_OF = {name: heading for heading, names in _HEADINGS.items() for name in names}
-
-
-def listed_under(parser: argparse.ArgumentParser, name: str) -> argparse._ActionsContainer:
-    """Where the help lists an option: options that many verbs share have headings."""
-    heading = _HEADING_OF.get(name)
-    if heading is None:
-        return parser
-    groups = {group.title: group for group in parser._action_groups}
-    return groups.get(heading) or parser.add_argument_group(heading)
+def add(parser: argparse.ArgumentParser, *arguments: Argument) -> None:
+    """Add arguments to a parser, each under its heading."""
+    for argument in arguments:
+        place: argparse._ActionsContainer = parser
+        if argument.heading is not None:
+            groups = {group.title: group for group in parser._action_groups}
+            place = groups.get(argument.heading) or parser.add_argument_group(argument.heading)
+        place.add_argument(*argument.names, **argument.settings)
 
 
 def config_path(argv: list[str]) -> str | None:

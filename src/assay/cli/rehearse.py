@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from assay.canon import pretty
 from assay.cli import options as opt
+from assay.cli import terminal
 from assay.cli.frame import COMPARED_BY, STORE, Bounds, Command, Options, arg, flag
-from assay.cli.gate_sides import checked, read_baseline, read_side
+from assay.cli.gate import checked, read_baseline, read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
 from assay.errors import few
@@ -58,17 +59,21 @@ def _made(options: Options, result: Result | None) -> Rehearsal:
     )
     side = checked(baseline, grader, rules, options)
     other = (
-        read_side([options.other], grader, name=options.other, rules=rules, kept=kept).side
+        read_side([options.other], grader, name=options.other.name, rules=rules, kept=kept).side
         if options.other
         else None
     )
     asked = Rehearsing(options.releases, options.seed, options.recommend)
-    return rehearse(side._replace(name=few(options.baseline)), rules, asked, other=other)
+    return rehearse(
+        side._replace(name=few([source.name for source in options.baseline])),
+        rules,
+        asked,
+        other=other,
+    )
 
 
 def _finish(options: Options, made: Rehearsal) -> int:
-    from assay.cli import terminal
-    from assay.views.markdown_view import view
+    from assay.views.markdown import view
     from assay.views.rehearsal import rehearsal_summary, rehearsal_title
 
     forms: dict[str, Callable[[Rehearsal], bytes]] = {
@@ -117,6 +122,7 @@ COMMANDS = {
             ).of_runs(),
             arg(
                 "--release-policy",
+                offers="policies",
                 kind="name",
                 key="release.policy",
                 metavar="R",

@@ -1,28 +1,46 @@
-"""`assay report rank` and `assay report summary`."""
+"""`assay report`: rank runs, summarise them, comment on a pull request, export grades."""
 
 from __future__ import annotations
 
+import io
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from assay import __version__
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.family_inputs import own_options, own_reader, refuse_own_options
 from assay.cli.frame import CHOICES, COMMON, STORE, Command, Options, arg, repeated
-from assay.cli.grade import choice_of
+from assay.cli.grade import (
+    Stopped,
+    choice_of,
+    faults_error,
+    grade_stream,
+    output_of,
+    run_id_digest,
+    twice,
+)
+from assay.cli.hints import GRADED_BY, given
+from assay.cli.imported_inputs import MADE
 from assay.cli.ledger import storing_result
-from assay.cli.stream import run_id_digest, twice
-from assay.errors import InputError, NotEnoughEvidence, count, printable
+from assay.cli.references import STORED
+from assay.errors import InputError, NotEnoughEvidence, UsageError, count, printable
+from assay.files.inputs import listed, open_input
 from assay.files.json_files import read_documents
+from assay.registry import is_path
 from assay.release.ranking import Place, candidates, contender, rank, shown
 from assay.release.summary import Summary
 from assay.services.given_grades import grades_of
+from assay.views.exporters import EXPORTERS, Exporter
+from assay.views.grade_line import totals_text, versions_text
 from assay.views.summary import summary_view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from assay.files.inputs import Source
     from assay.records.grade import Grade
     from assay.records.summary import SummaryBlock
     from assay.services.choice import Choice
@@ -30,7 +48,9 @@ if TYPE_CHECKING:
     from assay.services.storing import Result
 
 
-def grades(files: list[str], grader: Grader, *, result: Result | None = None) -> Iterator[Grade]:
+def grades(
+    files: Sequence[Source], grader: Grader, *, result: Result | None = None
+) -> Iterator[Grade]:
     """Grade every document of the files; the first fault or empty file ends it. A run id may appear
     only once. A result that is stored records its inputs.
     """
@@ -51,7 +71,7 @@ def grades(files: list[str], grader: Grader, *, result: Result | None = None) ->
             raise NotEnoughEvidence(
                 "FIL-005",
                 "the file is empty.",
-                where=file,
+                where=file.name,
                 fix="Leave it out if nothing belongs in it.",
             )
 
@@ -115,7 +135,7 @@ def _rank_lines(places: Sequence[Place]) -> Iterator[str]:
 
 def _summary(options: Options) -> int:
     opt.outputs(options)
-    if summarise := own_reader("report summary", options.files):
+    if summarise := own_reader("report summary", [source.path for source in options.files]):
         return _give_summary(options, summarise(options))
     refuse_own_options("report summary", options)
     with storing_result(options, "report summary") as result:
@@ -134,6 +154,122 @@ def _summed(options: Options, result: Result | None) -> int:
 
 def _give_summary(options: Options, block: SummaryBlock) -> int:
     return opt.give(options, block, lambda: terminal.show(summary_view(block, options.slice)))
+
+
+MAX_FILE = 4 * 1024 * 1024
+MAX_BODY = 65_000
+"""GitHub refuses a comment of more than 65,536 characters."""
+_KEY = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+_COMMIT = re.compile(r"([0-9a-f]{7,64})?")
+
+
+def _comment(options: Options) -> int:
+    if not _KEY.fullmatch(options.key):
+        raise UsageError(
+            "CLI-001",
+            f"--key is {options.key!r}; it may contain letters, digits and . _ - only.",
+            fix="Such as --key nightly.",
+        )
+    if not _COMMIT.fullmatch(options.commit):
+        raise UsageError("CLI-001", f"--commit is {options.commit!r}; write its SHA.")
+    body = _body(f"<!-- assay:{options.key} -->\n", _read(options.file), options.commit)
+    return opt.give(
+        options,
+        {"body": body},
+        [] if options.output else body.splitlines(),
+        forms={".md": lambda document: str(document["body"]).encode()},
+    )
+
+
+def _read(path: str) -> str:
+    with open_input(path) as stream:
+        data = stream.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise InputError("FIL-004", f"is larger than {MAX_FILE:,} bytes.", where=path)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError("FIL-002", "is not UTF-8 text.", where=path) from None
+    if not text.strip():
+        raise InputError(
+            "FIL-005", "is empty.", where=path, fix="`assay gate ... -o decision.md` writes one."
+        )
+    return text
+
+
+def _body(marker: str, text: str, commit: str) -> str:
+    """The comment: marker, text, and the commit it is about, so that a stale comment is
+    recognisable.
+    """
+    about = [f"Assay {__version__}", *([f"commit {commit[:10]}"] if commit else [])]
+    footer = f"\n\n<sub>{' · '.join(about)}</sub>\n"
+    room = MAX_BODY - len(marker) - len(footer) - 80
+    text = text.strip()
+    if len(text) > room:
+        kept = text[:room].rpartition("\n")[0] or text[:room]
+        text = f"{kept}\n\n**Cut here: the whole text is too long for a comment.**"
+    return f"{marker}{text}{footer}"
+
+
+NAMED = ("inspect", "mlflow", "promptfoo", "otel")
+"""The exporters that no extension picks."""
+
+
+def run(options: Options) -> int:
+    """Write one file in the format that is asked for."""
+    formats = exporter_of(options.to).extensions
+    options = options.with_values(output=[options.output], formats=formats)
+    (path,) = opt.outputs(options)
+    output = output_of(path, options.to)
+    choice = choice_of(options)
+    output.form.prepare(
+        path=path,
+        graded_by=_graded_by(options),
+        reported=lambda workflow: choice.grader().plan_for(workflow).reported,
+    )
+    try:
+        totals = grade_stream(
+            options.files,
+            choice,
+            [output],
+            spool=io.BytesIO(),
+            spool_format="text",
+            spool_limit=0,
+            keep_going=False,
+            jobs=options.jobs,
+        )
+    except Stopped as end:
+        if end.totals.fault_count:
+            raise faults_error(end.totals, stopped=True) from None
+        raise NotEnoughEvidence(
+            "FIL-005", "there is nothing to export.", where=listed(options.files)
+        ) from None
+    counts = totals.counts()
+    document = {"exporter": options.to, "output": path, "counts": counts}
+    lines = [totals_text(counts), versions_text(counts)]
+    return opt.give(options, document, lines, written=[path])
+
+
+def _graded_by(options: Options) -> list[str] | None:
+    """The options that grade other runs as these are graded; None if their profile lives only as
+    long as this command.
+    """
+    words = [word for name in GRADED_BY for word in given(options, name)]
+    if options.sources.get("profile") in (MADE, STORED):
+        return None if is_path(options.profile) else [*words, "--profile", options.profile]
+    return words
+
+
+def exporter_of(name: str) -> Exporter:
+    """The exporter of that name, shipped or of a plugin."""
+    exporter = EXPORTERS.get(name)
+    if exporter is None:
+        raise UsageError(
+            "CLI-001",
+            f"no exporter is named '{name}'.{EXPORTERS.near(name)}",
+            fix="`assay library list exporters` shows them.",
+        )
+    return exporter
 
 
 COMMANDS = {
@@ -179,5 +315,62 @@ COMMANDS = {
             *own_options("report summary"),
         ),
         formats=(".json",),
+    ),
+    "report comment": Command(
+        _comment,
+        "Write the body of a comment on a pull request: the text, cut to what a comment can hold,"
+        " with the version and the commit. `gh` or `glab` posts it.",
+        "assay report comment decision.md -o comment.md",
+        (
+            arg("file", metavar="FILE", help="the text, such as `assay gate ... -o decision.md`"),
+            arg(
+                "--key",
+                kind="text",
+                trust="freely",
+                metavar="NAME",
+                default="gate",
+                help="the name of the comment, in a marker on its first line (default: gate)",
+            ),
+            arg(
+                "--commit",
+                kind="text",
+                trust="freely",
+                metavar="SHA",
+                default="",
+                help="the commit that the text is about",
+            ),
+        ),
+        formats=(".md",),
+        configured=False,
+    ),
+    "report export": Command(
+        run,
+        "Grade runs and write the grades in the format of another tool. It exits 0 even if"
+        " runs fail.",
+        "assay report export runs.jsonl --to inspect -o grades.json",
+        (
+            "files",
+            arg(
+                "--to",
+                kind="text",
+                trust="freely",
+                metavar="NAME",
+                required=True,
+                help=(
+                    f"{', '.join(NAMED)}, or an exporter of a plugin; `assay library list"
+                    " exporters` shows them all"
+                ),
+            ),
+            arg(
+                "-o",
+                "--output",
+                kind="path",
+                metavar="FILE",
+                required=True,
+                help="the file to write, with the extension of the format",
+            ),
+            *CHOICES,
+            "--jobs",
+        ),
     ),
 }

@@ -1,221 +1,220 @@
 """`assay run`: a workflow on a dataset, from the first call to the evaluation on the screen.
 
-Everything of one run is in its work folder: `run.json` (what was asked for), `journal.jsonl` (each
-finished sample), `judge.journal` (each paid answer), from which a killed run resumes; `runs.jsonl`
-(the evidence with the verdicts, once all of it is there) and, with --repeat, `repeats.json`.
+What runs, judges and grades is `services.run`; here the options become its request, and its result
+is printed and written. `run.json` in the work folder has what was asked for, so that `--resume`
+needs nothing else.
 """
 
 from __future__ import annotations
 
 import os
-from contextlib import closing
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from io import RawIOBase
+from typing import Any
 
 from msgspec import structs
 
+from assay.canon import digest, time_text
 from assay.cli import options as opt
-from assay.cli.frame import BARS, CHOICES, STORE, Bounds, Command, Options, arg
-from assay.cli.grade import Grading, choice_of
-from assay.cli.run_judge import ARGUMENTS, JOURNAL, RunJudge, calls_of, judge_of, report
+from assay.cli import terminal
+from assay.cli.frame import BARS, CHOICES, STORE, Bounds, Command, Options, arg, flag
+from assay.cli.grade import GradedPiece, Grading, StreamWorker, choice_of, pass_bar
+from assay.cli.hints import GRADED_BY, command, release_step
+from assay.cli.judging import amount, note_usage
+from assay.cli.ledger import ledger_options
+from assay.cli.progress import Progress
+from assay.cli.run_samples import choose
 from assay.cli.run_settings import (
     DEFAULT_FOLDER,
     DEFAULT_WORKFLOW,
+    AskedRun,
     already_begun,
-    configuration,
     print_progress,
     recall,
     remember,
-    report_repeats,
     resume_command,
     settings_of,
-    show_evaluation,
 )
-from assay.cli.totals import pass_bar
-from assay.errors import count
-from assay.files.atomic import atomic_write, make_folder
+from assay.errors import Fault, UsageError, count
+from assay.files.atomic import refuse_links_out
+from assay.files.inputs import Source
+from assay.files.json_files import Document
+from assay.judging.config import JudgeSpec
+from assay.project.settings import scorers_of
+from assay.records.evaluation import Evaluation
+from assay.running.adapters.loading import exits_as_errors
+from assay.running.columns import column_uses, columns_text
+from assay.running.dataset import read_dataset
+from assay.running.judge_step import JudgeEstimate, JudgeTask
+from assay.running.workflow import read_workflow
+from assay.services.grading import Graded
+from assay.services.run import (
+    EVIDENCE,
+    Begun,
+    Judging,
+    RunPlan,
+    RunRequest,
+    Watch,
+    WorkflowRun,
+    plan_run,
+    run_judge,
+    write_repeats,
+)
+from assay.views import events
+from assay.views.evaluation import (
+    RunReasons,
+    WorstSample,
+    evaluation_view,
+    keep_worst,
+    unchecked,
+)
 from assay.views.exporters import FORMATS
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+IN_MEMORY = 256 * 1024 * 1024
+"""Bytes of grades that wait in memory for the end of the run."""
 
-    from assay.judging.config import JudgeSpec
-    from assay.running.runner import SampleWork
-    from assay.running.scorers import PlacedScorer
-    from assay.running.workflow import LoadedWorkflow
-    from assay.services.selection import WorkflowPlan
+Piece = GradedPiece | list[Fault]
 
 
 def run(options: Options) -> int:
     """Run the verb."""
-    recall(options)
-    pass_bar(options)  # a slip in it must not cost a run
-    sinks = opt.outputs(options)
-    from assay.cli.preflight import check_endpoints
-    from assay.cli.run_profile import configured_scorers, extend_profile
-    from assay.cli.run_samples import choose
-    from assay.cli.run_work import JudgedLines, RunWork
-    from assay.records.evaluation import VersionedName
-    from assay.running.adapters.loading import exits_as_errors
-    from assay.running.columns import column_uses, columns_text
-    from assay.running.compatibility import prepare
-    from assay.running.dataset import read_dataset
-    from assay.running.journal import Header, RunJournal
-    from assay.running.post_run import all_scorers
-    from assay.running.runner import work_of
-    from assay.running.workflow import read_workflow
-    from assay.services.evaluations import check_name
-    from assay.services.storing import EvaluationBuilder
-
+    asked = recall(options)
+    pass_bar(asked.options)  # a slip in it must not cost a run
+    sinks = opt.outputs(asked.options)
     exits_as_errors()
-    workflow = read_workflow(options.workflow)
-    settings = settings_of(options, workflow)
-    dataset = read_dataset(options.dataset)
-    all_samples = prepare(workflow, dataset)
-    samples, only = choose(options, dataset, all_samples)
-    work = work_of(samples, settings)
-    planned = plan_of(options, workflow)
-    spec = judge_of(options)
-    check_name(settings.name)
-    folder = options.work or os.path.join(DEFAULT_FOLDER, settings.name)
-    path = os.path.join(folder, "journal.jsonl")
-    # old judge answers are older than a new evaluation, and a card counts from when that started
-    begun = any(os.path.exists(place) for place in (path, os.path.join(folder, JOURNAL)))
-    if begun and not options.resume:
-        raise already_begun(options, folder)
-    scorers = configured_scorers(options)
-    own = extend_profile(options, planned.profile, workflow, samples, folder, scorers)
-    if own is not None:
-        planned = plan_of(options, workflow)
-    if options.profile is not None:
-        workflow.profile = planned.profile.id
-    why = _profile_why(options, workflow, planned)
-    if own is not None:
-        why = f"profile {own.id} (plus your scorers and assertions)"
-    print_progress(
-        f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
-        f" {count(len(work), 'run')}, {why}; work folder {folder}"
-    )
-    print_progress(f"columns: {columns_text(column_uses(workflow, dataset))}")
-    judge = _prepared(options, workflow, planned, work, spec, all_scorers(workflow, scorers))
-    check_endpoints(workflow, None if judge is None else judge.spec)
-    doing = RunWork(options, workflow, dataset, settings, work, judge, scorers, planned.criteria)
-    builder = EvaluationBuilder(
-        name=settings.name,
-        workflow=VersionedName(id=workflow.id, version=workflow.version),
-        dataset=VersionedName(id=dataset.id, version=dataset.version),
-        settings=configuration(options, workflow, dataset, settings, planned, judge),
-        started=options.started,
-        only=only,
-    )
+    plan = _planned(asked)
+    request, folder = plan.request, str(plan.request.folder)
+    options = _graded_by(asked.options, plan)
+    _report_plan(options, plan)
+    watch = _Grades(options, plan)
+    work = WorkflowRun(plan, watch)
     if not options.resume:
-        make_folder(folder)
         # before the journal: a journal is never without the settings to resume by
-        remember(options, settings, folder)
-    evidence = os.path.join(folder, "runs.jsonl")
-    options.files, options.output = [evidence], sinks
+        remember(asked, request.settings, folder, request.chosen)
+    evidence = Source(watch.evidence, watch.evidence)
+    options = options.with_values(files=[evidence], output=sinks)
     grading = Grading(
         options,
-        builder=builder,
-        show=lambda made: show_evaluation(options, doing, made, folder, stored=grading.stored),
+        builder=plan.builder(),
+        show=lambda made: _show_evaluation(
+            options, watch, work.judging, made, stored=grading.stored
+        ),
     )
-    header = Header.of(workflow, dataset, settings, all_scorers(workflow, scorers))
-    with grading, closing(JudgedLines()) as lines, RunJournal(path, header, workflow) as journal:
-        if len(journal):
-            print_progress(f"{len(journal):,} already finished; not repeated")
+    with grading, work:
+        watch.worker = grading.worker(watch.note)
+        if work.found:
+            print_progress(f"{work.found:,} already finished; not repeated")
         try:
-            graded = doing.execute(journal, lines, grading, folder)
+            with watch.events(options.events), _stdout_is_ours():
+                work.execute()
         except KeyboardInterrupt:
-            judged = f", {doing.judged:,} of them judged," if judge is not None else ""
+            judged = f", {work.judged:,} of them judged," if plan.judge is not None else ""
             print_progress(
-                f"{len(journal):,} of {len(work):,} runs are finished{judged} and kept;"
+                f"{work.done:,} of {len(plan.work):,} runs are finished{judged} and kept;"
                 f" `{resume_command(options, folder)}` continues"
             )
             raise
-        with atomic_write(evidence) as stream:
-            for line in doing.evidence():
-                stream.write(line + b"\n")
-        if doing.judging is not None:
-            report(doing.judging)
-        for sentence in doing.scorer_warnings(planned.profile, all_scorers(workflow, scorers)):
+        if work.judging is not None:
+            note_usage([work.judging.usage], work.judging.counts)
+            for sentence in work.judging.sentences:
+                opt.warn(sentence)
+        for sentence in work.warnings():
             opt.warn(sentence)
-        wanted = len(all_samples) if options.chosen is None else len(options.chosen)
-        if left_out := wanted - len(samples):
+        if plan.left_out:
             opt.warn(
-                f"--limit left out {left_out:,} of {count(wanted, 'sample')}, so the result doesn't"
-                " cover them."
+                f"--limit left out {plan.left_out:,} of {count(plan.samples, 'sample')}, so the"
+                " result doesn't cover them."
             )
-        code = grading.finish(graded, finished=opt.moment(settings.now) or datetime.now(UTC))
-    if settings.repeat > 1:
-        report_repeats(options, doing, folder)
+        finished = opt.moment(request.settings.now) or datetime.now(UTC)
+        code = grading.finish(watch.pieces(work), finished=finished)
+    if options.repeat > 1:
+        _report_repeats(write_repeats(watch.passes, repeat=options.repeat, folder=folder))
     return code
 
 
-def _profile_why(options: Options, workflow: LoadedWorkflow, planned: WorkflowPlan) -> str:
-    if options.profile is None:
-        return workflow.profile_why
-    source = options.sources.get("profile", "command line")
-    return f"profile {planned.profile.id} from {source.replace('command', 'the command')}"
-
-
-def plan_of(options: Options, workflow: LoadedWorkflow) -> WorkflowPlan:
-    """Find profile, policy and rubric before anything runs: a typo in a name must not waste a night
-    of calls.
-    """
-    from assay.records.evidence import Workflow as Subject
-
-    return choice_of(options).grader().plan_for(Subject(**workflow.subject()))
-
-
-def _prepared(
-    options: Options,
-    workflow: LoadedWorkflow,
-    planned: WorkflowPlan,
-    work: Sequence[SampleWork],
-    spec: JudgeSpec | None,
-    scorers: Sequence[PlacedScorer],
-) -> RunJudge | None:
-    """Print the cost of judging and what nothing can fill; return the judge if it is needed."""
-    from assay.cli.preflight import sources_of, warnings_of
-    from assay.running.columns import unread_expected
-    from assay.running.judge_step import estimate, task_of
-    from assay.running.post_run import idle_scorers
-    from assay.scoring.sources import expected_names
-
-    judging = spec is not None and not options.no_judge
-    # with what a rubric adds: the judge has to score it, or every run would lack it
-    profile = structs.replace(planned.profile, criteria=list(planned.criteria))
-    sources, with_judge = (
-        sources_of(profile, workflow, work, scorers, judge=judge, rubric=planned.rubric)
-        for judge in (judging, True)
+def _planned(asked: AskedRun) -> RunPlan:
+    """What is asked for, found and checked before anything runs."""
+    options = asked.options
+    workflow = read_workflow(options.workflow)
+    settings = settings_of(options, workflow)
+    dataset = read_dataset(options.dataset)
+    chosen = choose(options, dataset, asked.chosen)
+    graded_by = choice_of(options)
+    folder = options.work or os.path.join(DEFAULT_FOLDER, settings.name)
+    request = RunRequest(
+        workflow=workflow,
+        dataset=dataset,
+        settings=settings,
+        choice=structs.replace(graded_by, profile=options.profile),
+        required=graded_by.profile,
+        scorers=[] if options.config is None else scorers_of(options.config),
+        chosen=chosen,
+        limit=options.limit,
+        judge=_judge_of(options),
+        judging=not options.no_judge,
+        max_calls=options.max_calls,
+        folder=folder,
+        resume=bool(options.resume),
+        started=asked.started,
     )
-    task = task_of(with_judge, planned.rubric)
-    for sentence in (
-        *idle_scorers(planned.profile, scorers),
-        *unread_expected(
-            workflow,
-            (item.sample.expected for item in work),
-            read=expected_names(planned.profile),
-            scored=bool(scorers),
-        ),
-        *warnings_of(sources, scored=bool(scorers)),
-    ):
-        if spec is not None and not judging:
-            sentence = sentence.replace("none is configured", "--no-judge skips it")
-        opt.warn(sentence)
-    if not task:
-        if judging and spec is not None:
-            print_progress(
-                f"judge {spec.judge}: nothing to judge; {planned.profile.id} needs no judge"
-            )
+    try:
+        return plan_run(request)
+    except Begun as error:
+        raise already_begun(options, folder, finished=error.finished) from None
+
+
+def _graded_by(options: Options, plan: RunPlan) -> Options:
+    """The options with what scorers and assertions add to the profile, as if it was asked for."""
+    if plan.own is None:
+        return options
+    # so that printed commands name it
+    sources = {**options.sources, "profile": "command line"} if options.sources else {}
+    choice = plan.choice
+    return options.with_values(profile=choice.profile, rubric=choice.rubric, sources=sources)
+
+
+def _judge_of(options: Options) -> JudgeSpec | None:
+    """The judge that the options name; None if they name none."""
+    if not options.judge:
         return None
-    inputs = [item.sample.inputs for item in work]
-    takes = calls_of(estimate(task, spec, inputs, runs=len(work)), task, spec)
+    most = options.max_usd
+    return run_judge(
+        options.judge, max_usd=None if most is None else amount("--max-usd", str(most))
+    )
+
+
+def _report_plan(options: Options, plan: RunPlan) -> None:
+    """Print what will run, what nothing can fill, and what judging costs."""
+    workflow, dataset = plan.request.workflow, plan.request.dataset
+    why = workflow.profile_why
+    if plan.own is not None:
+        why = f"profile {plan.own.id} (plus your scorers and assertions)"
+    elif options.profile is not None:
+        source = options.sources.get("profile", "command line")
+        why = f"profile {plan.rules.profile.id} from {source.replace('command', 'the command')}"
+    print_progress(
+        f"{workflow.id}@{workflow.version} on {dataset.id}@{dataset.version}:"
+        f" {count(len(plan.work), 'run')}, {why}; work folder {plan.request.folder}"
+    )
+    print_progress(f"columns: {columns_text(column_uses(workflow, dataset))}")
+    for sentence in plan.warnings:
+        opt.warn(sentence)
+    spec, judging = plan.request.judge, plan.request.judging
+    if plan.estimate is None:
+        if judging and spec is not None:
+            profile = plan.rules.profile.id
+            print_progress(f"judge {spec.judge}: nothing to judge; {profile} needs no judge")
+        return
+    takes = _calls_of(plan.estimate, plan.task, spec)
     if judging and spec is not None:
         print_progress(f"judge {spec.judge} ({spec.model}): {takes}")
-        return RunJudge(spec, task, options.max_calls)
-    missing = f"{task.needed_for} will be missing"
-    if scorers:  # what they return is known once they have run
+        return
+    missing = f"{plan.task.needed_for} will be missing"
+    if plan.scorers:  # what they return is known once they have run
         missing += " unless a scorer returns them"
     if spec is not None:
         print_progress(f"not judging: {missing}. {spec.judge} would take {takes}.")
@@ -224,8 +223,262 @@ def _prepared(
             f"no judge: {missing}. Name a judge with --judge FILE, or `judge:` in assay.yaml. It"
             f" would take {takes}."
         )
-    return None
 
+
+def _calls_of(estimate: JudgeEstimate, task: JudgeTask, spec: JudgeSpec | None) -> str:
+    """A sentence on the cost of judging."""
+    parts = ["claim"] if task.claims else []
+    parts += ["passage", "sentence of the expected answer"] if task.passages else []
+    each = f"for each {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{''.join(parts[-1:])}"
+    words = f"one call {each}"
+    if estimate.calls:
+        words = count(estimate.calls, "call") + (f" plus one {each}" if parts else "")
+        words += f", about {estimate.input_tokens:,} tokens in"
+        if estimate.cost_usd is not None:
+            more = f" without {'those' if task.passages else 'the claims'}" if parts else ""
+            return f"{words}, at most about {estimate.cost_usd:.4f} US dollars{more}"
+    return f"{words}, no price given" if spec is not None and spec.price is None else words
+
+
+# --- while it runs
+
+
+class _Grades(Watch):
+    """Grades each run when it is complete, while others still wait for their models; shows the
+    progress, and writes the events.
+    """
+
+    def __init__(self, options: Options, plan: RunPlan) -> None:
+        self.worker: StreamWorker | None = None
+        """Grades into the outputs; there before anything runs."""
+        self.evidence = os.path.join(str(plan.request.folder), EVIDENCE)
+        self.worst: list[WorstSample] = []
+        self.reasons = RunReasons()
+        self.passes: dict[str, dict[str, bool]] = {}
+        """By sample and run, whether it passed."""
+        self._name = plan.request.workflow.id
+        self._progress = Progress(0, self._name)
+        self._ready: dict[str, Piece] = {}
+        self._kept = 0
+        self._events: EventFile | None = None
+        if options.events is not None:
+            self.event = self._tell
+
+    @contextmanager
+    def events(self, path: str | None) -> Iterator[None]:
+        """Write the events to a file, if one is asked for."""
+        if path is None:
+            yield
+            return
+        refuse_links_out(path, follow=True)
+        try:
+            stream = open(path, "ab", buffering=0)  # noqa: SIM115  closed below
+        except OSError as error:
+            raise UsageError(
+                "FIL-008", f"cannot be written: {error.strerror}.", where=path
+            ) from None
+        with stream:
+            self._events = EventFile(stream)
+            yield
+            self._events = None
+
+    def running(self, left: int) -> None:
+        self._progress = Progress(left, self._name, unit="runs")
+
+    def judging(self, runs: int) -> None:
+        self._progress = Progress(runs, "judging", unit="runs")
+
+    def ran(self) -> None:
+        self._progress.add(1)
+
+    def judged(self) -> None:
+        self._progress.add(1)
+
+    def idle(self) -> None:
+        self._progress.end()
+
+    def complete(self, run: dict[str, Any]) -> None:
+        piece = self._graded(Document(run, self.evidence))
+        if isinstance(piece, list) and self._events is not None:
+            self._events.refused(run["run_id"], piece)
+        self._kept += sum(map(len, piece.outputs)) if isinstance(piece, GradedPiece) else 0
+        if self._kept < IN_MEMORY:  # what does not fit is graded again at the end
+            self._ready[run["run_id"]] = piece
+
+    def note(self, graded: Graded) -> bytes:
+        """Note what a grade adds to the evaluation, each run once."""
+        grade, sample = graded.grade, graded.grade.scorecard.sample_id or ""
+        marks = self.passes.setdefault(sample, {})
+        if grade.run_id not in marks:
+            marks[grade.run_id] = grade.passed
+            if self._events is not None:
+                self._events.judged(graded)
+            self.reasons.add(grade)
+            if not grade.passed:
+                keep_worst(self.worst, graded.payload(), graded.run)
+        return b""
+
+    def pieces(self, work: WorkflowRun) -> Iterator[Piece]:
+        """The grades in the order of the work."""
+        for number, item in enumerate(work.plan.work, 1):
+            piece = self._ready.pop(item.run_id, None)
+            if piece is None:
+                piece = self._graded(Document(work.tree(item.run_id), self.evidence, number))
+            yield piece
+
+    def _graded(self, document: Document) -> Piece:
+        assert self.worker is not None
+        piece = self.worker.document(document)
+        if isinstance(piece, list):
+            return piece
+        return structs.replace(piece, outputs=piece.outputs[:-1])
+
+    def _tell(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
+        if self._events is not None:
+            self._events.tell(run_id, kind, fields)
+
+
+@contextmanager
+def _stdout_is_ours() -> Iterator[None]:
+    """While workflows run, what they print goes to standard error: standard output is for
+    results.
+    """
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+class EventFile:
+    """Writes every event as it happens, and each run's evaluation when the run is over. A killed
+    run leaves complete lines and at most one torn line.
+    """
+
+    def __init__(self, stream: RawIOBase) -> None:
+        self._stream = stream
+        self._positions: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def tell(self, run_id: str, kind: str, fields: dict[str, Any]) -> None:
+        """One event."""
+        with self._lock:
+            position = self._positions[run_id] = (
+                1 if kind == "workflow_start" else self._positions.get(run_id, 0) + 1
+            )
+            at = time_text(datetime.now(UTC), "microseconds")
+            if not self._stream.closed:
+                self._stream.write(events.event(kind, run_id, at, fields)(position) + b"\n")
+
+    def judged(self, graded: Graded) -> None:
+        """The evaluation of a finished run."""
+        payload = graded.payload()
+        run_id = payload["run_id"]
+        self.tell(
+            run_id,
+            "evaluation_start",
+            {"policy": payload["policy"], "profile": payload.get("profile")},
+        )
+        self.tell(run_id, "evaluation_complete", {**payload, "digest": digest(payload)})
+        self._positions.pop(run_id, None)
+
+    def refused(self, run_id: str, faults: list[Fault]) -> None:
+        """A run that could not be evaluated."""
+        first = faults[0]
+        self.tell(
+            run_id,
+            "error",
+            {"message": first.message, "code": first.code, "where": first.path, "fix": first.fix},
+        )
+
+
+# --- what is printed at the end
+
+
+def _show_evaluation(
+    options: Options,
+    grades: _Grades,
+    judging: Judging | None,
+    evaluation: Evaluation,
+    *,
+    stored: bool,
+) -> None:
+    """The evaluation, with its worst runs and what to do next."""
+    notes = []
+    if judging is not None and judging.missing:
+        resume = resume_command(options, os.path.dirname(grades.evidence))
+        again = f"`{resume}` asks for them again and repeats nothing else."
+        notes = [f"{sentence} {again}" for sentence in judging.sentences]
+    more = ledger_options(options) if stored else ""
+    runs, carry = (evaluation.name, ()) if stored else (options.files[0].name, GRADED_BY)
+    commands = [
+        (
+            command("explain", runs, "--run", graded_run.run_id, options=options, carry=GRADED_BY)
+            + more,
+            "why this run got its grade",
+        )
+        for graded_run in grades.worst[:1]
+    ]
+    browse = command("view", runs, options=options, carry=carry or ("--library",)) + more
+    page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY) + more
+    commands += [(browse, "every sample, in your browser"), (page, "every run on one page")]
+    passed = evaluation.totals.passed == evaluation.totals.n and not unchecked(evaluation.settings)
+    if step := release_step(options, runs, passed=passed):
+        commands.append((step[0] + more, step[1]))
+    view = evaluation_view(
+        evaluation, worst=grades.worst, notes=notes, reasons=grades.reasons, commands=commands
+    )
+    terminal.show(view)
+
+
+def _report_repeats(repeats: Mapping[str, Any]) -> None:
+    """Print how stable the passes are."""
+    flaky = repeats["flaky"]
+    words = " · ".join(
+        f"{name} {value:.3f}" for name, value in repeats.items() if isinstance(value, float)
+    )
+    print_progress(
+        f"{words} · {len(flaky):,} of {repeats['samples']:,} samples sometimes"
+        f" pass{': ' + ', '.join(flaky[:5]) if flaky else ''}"
+    )
+
+
+_JUDGING = (
+    arg(
+        "--judge",
+        resumed="judge",
+        kind="path",
+        key="judge",
+        metavar="FILE",
+        help="judge every run: a judge's description (YAML), or its name in assay.yaml",
+    ),
+    flag(
+        "--no-judge",
+        "don't judge; criteria that need a judge stay missing, and count as 0",
+        resumed="judge",
+    ),
+    arg(
+        "--max-usd",
+        resumed="judge",
+        kind="number",
+        key="limits.judge_usd",
+        metavar="X",
+        help="stop asking the judge before this much is spent; needs a price",
+    ),
+    arg(
+        "--max-calls",
+        resumed="judge",
+        key="limits.judge_calls",
+        within=Bounds(least=1),
+        type=int,
+        metavar="N",
+        help="ask the judge at most N questions",
+    ),
+)
 
 COMMANDS = {
     "run": Command(
@@ -237,6 +490,7 @@ COMMANDS = {
         (
             arg(
                 "workflow",
+                resumed="named",
                 kind="name",
                 key="workflow",
                 nargs="?",
@@ -248,6 +502,7 @@ COMMANDS = {
             ),
             arg(
                 "--dataset",
+                resumed="named",
                 kind="name",
                 key="dataset",
                 metavar="D",
@@ -267,6 +522,7 @@ COMMANDS = {
             ),
             arg(
                 "--timeout",
+                resumed="as begun",
                 key="limits.timeout_s",
                 within=Bounds(above=0, below=10_000_000),
                 type=float,
@@ -275,6 +531,7 @@ COMMANDS = {
             ),
             arg(
                 "--retries",
+                resumed="as begun",
                 key="limits.retries",
                 within=Bounds(0, 100_000),
                 type=int,
@@ -286,6 +543,7 @@ COMMANDS = {
             ),
             arg(
                 "--repeat",
+                resumed="as begun",
                 key="repeats",
                 within=Bounds(1, 100_000),
                 type=int,
@@ -295,6 +553,7 @@ COMMANDS = {
             ),
             arg(
                 "--limit",
+                resumed="as begun",
                 key="limits.samples",
                 within=Bounds(1, 100_000),
                 type=int,
@@ -303,6 +562,7 @@ COMMANDS = {
             ),
             arg(
                 "--only",
+                resumed="as begun",
                 kind="name",
                 metavar="NAMES|FILE",
                 help=(
@@ -312,6 +572,7 @@ COMMANDS = {
             ),
             arg(
                 "--failed-in",
+                resumed="as begun",
                 kind="name",
                 metavar="NAME",
                 help=(
@@ -321,6 +582,7 @@ COMMANDS = {
             ),
             arg(
                 "--name",
+                resumed="new",
                 kind="text",
                 trust="freely",
                 metavar="NAME",
@@ -331,6 +593,7 @@ COMMANDS = {
             ),
             arg(
                 "--work",
+                resumed="new",
                 kind="path",
                 metavar="DIR",
                 help=(
@@ -354,7 +617,7 @@ COMMANDS = {
                     " event`)"
                 ),
             ),
-            *ARGUMENTS,
+            *_JUDGING,
             *CHOICES,
             *BARS,
             *STORE,

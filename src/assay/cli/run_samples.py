@@ -1,5 +1,5 @@
 """Which samples `assay run` runs: all of the dataset, those that `--only` names, or those that did
-not pass in an earlier evaluation (`--failed-in`); of these, the first `--limit`.
+not pass in an earlier evaluation (`--failed-in`).
 """
 
 from __future__ import annotations
@@ -9,43 +9,31 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from assay.cli import options as opt
-from assay.cli.ledger_names import LedgerNames
 from assay.cli.parsing import Options
+from assay.cli.references import ledger_names
 from assay.errors import InputError, UsageError, count, few
 from assay.files.inputs import open_input
 from assay.files.json_files import Document, limited, read_documents, read_json
-from assay.records.evaluation import ChosenSamples
 from assay.records.grade import GRADES_SCHEMA, is_graded
 from assay.registry import is_path, near_miss
-from assay.running.compatibility import PreparedSample
 from assay.running.dataset import LoadedDataset
 from assay.services.evaluations import stored_items
 
 
 def choose(
-    options: Options, dataset: LoadedDataset, samples: Sequence[PreparedSample]
-) -> tuple[list[PreparedSample], ChosenSamples | None]:
-    """The samples that run, in the order of the dataset; and how they were chosen, None unless
-    `--only` or `--failed-in` did. A resumed run has those that it was started with.
+    options: Options, dataset: LoadedDataset, begun_with: list[str] | None = None
+) -> list[str] | None:
+    """The ids of the samples that `--only` or `--failed-in` chooses; None for all of them. A
+    resumed run has those that it was begun with.
     """
-    known = [sample.sample_id for sample in samples]
+    known = [sample.id for sample in dataset.samples]
     if options.resume:
-        wanted = options.chosen
-    elif options.only is not None and options.failed_in is not None:
+        return begun_with
+    if options.only is not None and options.failed_in is not None:
         raise UsageError("CLI-001", "--only and --failed-in both choose samples.", fix="Give one.")
-    elif options.only is not None:
-        wanted = _named(options.only, dataset, known)
-    elif options.failed_in is not None:
-        wanted = _failed_in(options, dataset, known)
-    else:
-        wanted = None
-    options.chosen = wanted
-    if wanted is None:
-        return list(samples[: options.limit]), None
-    names = set(wanted)
-    chosen = [sample for sample in samples if sample.sample_id in names][: options.limit]
-    ran = [sample.sample_id for sample in chosen]
-    return chosen, ChosenSamples(of=len(samples), samples=ran)
+    if options.only is not None:
+        return _named(options.only, dataset, known)
+    return None if options.failed_in is None else _failed_in(options, dataset, known)
 
 
 # --- by name
@@ -118,7 +106,7 @@ def _failed_in(options: Options, dataset: LoadedDataset, known: Sequence[str]) -
     if is_path(named):
         failed = _failed(_graded_in(named), dataset, named)
     else:
-        with LedgerNames(options) as names:
+        with ledger_names(options) as names:
             stored = names.get(named).evaluation
             if stored is None:
                 raise UsageError(

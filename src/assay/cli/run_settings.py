@@ -1,6 +1,5 @@
 """The settings of `assay run`, stored in `run.json` of its work folder, so that `--resume DIR`
-needs nothing else; and what it prints: how to resume a run, its evaluation, how stable its passes
-are.
+needs nothing else; and how a run is resumed.
 """
 
 from __future__ import annotations
@@ -9,83 +8,68 @@ import os
 import re
 import sys
 from datetime import UTC, datetime
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import pretty, time_text
 from assay.cli import options as opt
-from assay.cli.hints import GRADED_BY, command, release_step
-from assay.cli.ledger import ledger_options
+from assay.cli.hints import command
 from assay.errors import UsageError, printable
 from assay.files.atomic import write_file
 from assay.files.json_files import read_json
-from assay.records.grade import ENGINE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from assay.cli.parsing import Options
-    from assay.cli.run_judge import RunJudge
-    from assay.cli.run_work import RunWork
-    from assay.records.evaluation import Evaluation
-    from assay.running.dataset import LoadedDataset
     from assay.running.runner import RunSettings
     from assay.running.workflow import LoadedWorkflow
-    from assay.services.selection import WorkflowPlan
 
 
 DEFAULT_FOLDER = "assay-runs"
 
 DEFAULT_WORKFLOW = "workflow.yaml"
 
-_REMEMBERED = (
-    "workflow",
-    "dataset",
-    "repeat",
-    "limit",
-    "only",
-    "failed_in",
-    "timeout",
-    "retries",
-    "profile",
-    "policy",
-    "rubric",
-    "library",
-    "judge_card",
-    "store",
-    "no_store",
-    "project",
-)
 
-_STANDARD = {"repeat": 1, "policy": "workflow", "project": "default"}
-"""The defaults of those that have one."""
+class AskedRun(NamedTuple):
+    """What a run was asked for, with what the run that it resumes was begun with."""
 
-_ANEW = (("judge", "no_judge", "max_usd", "max_calls"), ("min_pass_rate", "confidence"))
-
-"""Options that may be given again when a run is resumed, each group as a whole."""
+    options: Options
+    started: datetime
+    settings: Mapping[str, Any]
+    """What `--resume` needs, before scorers and assertions extend the profile: they do so again
+    when the run goes on.
+    """
+    chosen: list[str] | None = None
+    """The samples that the resumed run was begun with, where `--only` or `--failed-in` chose."""
 
 
-def remember(options: Options, settings: RunSettings, folder: str) -> None:
+def remember(asked: AskedRun, settings: RunSettings, folder: str, chosen: list[str] | None) -> None:
     """Store the settings, so that `--resume DIR` needs nothing else."""
-    given: dict[str, Any] = options.asked
+    given = asked.settings
+    declared = asked.options.declared
     paths = {
-        name: os.path.abspath(given[name])
-        for name in ("workflow", "dataset", "judge")
-        if given[name]
+        name: os.path.abspath(value)
+        for name, value in given.items()
+        if value and declared[name].resumed != "as begun" and declared[name].takes_files
     }
     settings_ = {
         "schema": "assay.run-settings/1",
         "name": settings.name,
         "now": settings.now,
-        "started": options.started.isoformat(),
-        "chosen": options.chosen,
+        "started": asked.started.isoformat(),
+        "chosen": chosen,
         **given,
         **paths,
     }
     write_file(os.path.join(folder, "run.json"), pretty(settings_))
 
 
-def recall(options: Options) -> None:
-    """Fill in the stored settings of the resumed run, and the defaults."""
-    options.started = opt.moment(options.now) or datetime.now(UTC)
+def recall(options: Options) -> AskedRun:
+    """What the run is asked for: the options, with the stored settings of the run that they resume
+    and the defaults.
+    """
+    started = opt.moment(options.now) or datetime.now(UTC)
+    chosen: list[str] | None = None
     if options.resume:
         if options.work or options.name:
             raise UsageError(
@@ -95,19 +79,14 @@ def recall(options: Options) -> None:
         tree = read_json(os.path.join(options.resume, "run.json")).tree
         if not isinstance(tree, dict) or tree.get("schema") != "assay.run-settings/1":
             raise UsageError("RUN-005", "is not the work folder of a run.", where=options.resume)
-        options.work, options.name = options.resume, tree.get("name")
-        options.now = tree.get("now") or options.now
-        options.workflow = options.workflow or tree.get("workflow")
-        options.dataset = options.dataset or tree.get("dataset")
-        options.chosen = tree.get("chosen")
-        options.started = datetime.fromisoformat(tree.get("started") or options.started.isoformat())
-        for name in _REMEMBERED[2:]:
-            begun_with = tree.get(name, getattr(options, name))
-            _refuse_change(options, name, begun_with)
-            setattr(options, name, begun_with)
-        for group in _ANEW:
-            for name in () if any(is_typed(options, name) for name in group) else group:
-                setattr(options, name, tree.get(name, getattr(options, name)))
+        chosen = tree.get("chosen")
+        started = datetime.fromisoformat(tree.get("started") or started.isoformat())
+        options = options.with_values(
+            work=options.resume,
+            name=tree.get("name"),
+            now=tree.get("now") or options.now,
+            **_recalled(options, tree),
+        )
     if not options.workflow and options.dataset and not os.path.exists(DEFAULT_WORKFLOW):
         raise UsageError(
             "CLI-001",
@@ -115,7 +94,7 @@ def recall(options: Options) -> None:
             fix="`assay init` writes an assay.yaml that names it, or give its file: `assay run"
             " FILE`.",
         )
-    options.workflow = options.workflow or DEFAULT_WORKFLOW
+    options = options.with_values(workflow=options.workflow or DEFAULT_WORKFLOW)
     if not options.dataset:
         raise UsageError(
             "CLI-001",
@@ -123,14 +102,39 @@ def recall(options: Options) -> None:
             fix="`assay init` writes an assay.yaml that names it, or give the samples: --dataset"
             " samples.jsonl.",
         )
-    # before scorers and assertions extend the profile: they do so again when the run goes on
-    options.asked = {name: getattr(options, name) for name in chain(_REMEMBERED, *_ANEW)}
+    settings = {
+        name: getattr(options, name)
+        for name, argument in options.declared.items()
+        if argument.resumed not in (None, "new")
+    }
+    return AskedRun(options, started, settings, chosen)
+
+
+def _recalled(options: Options, tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a resumed run."""
+    recalled: dict[str, Any] = {}
+    named_again = {
+        argument.resumed
+        for name, argument in options.declared.items()
+        if argument.resumed in ("judge", "bar") and is_typed(options, name)
+    }
+    for name, argument in options.declared.items():
+        value = getattr(options, name)
+        begun_with = tree.get(name, value)
+        if argument.resumed == "named":
+            recalled[name] = value or begun_with
+        elif argument.resumed == "as begun":
+            _refuse_change(options, name, begun_with)
+            recalled[name] = begun_with
+        elif argument.resumed in ("judge", "bar") and argument.resumed not in named_again:
+            recalled[name] = begun_with
+    return recalled
 
 
 def _refuse_change(options: Options, name: str, begun_with: Any) -> None:
     """Refuse an option that a resumed run ignores: its grades would not be by what was asked."""
     if is_typed(options, name) and str(getattr(options, name)) != str(begun_with):
-        option = f"--{name.replace('_', '-')}"
+        option = options.declared[name].long
         start = f"with {option} {begun_with}" if begun_with else f"without {option}"
         raise UsageError(
             "CLI-001",
@@ -144,58 +148,7 @@ def is_typed(options: Options, name: str) -> bool:
     source, value = options.sources.get(name), getattr(options, name)
     if source is not None:
         return source == "command line"
-    return bool(value) and value != _STANDARD.get(name)
-
-
-def configuration(
-    options: Options,
-    workflow: LoadedWorkflow,
-    dataset: LoadedDataset,
-    settings: RunSettings,
-    planned: WorkflowPlan,
-    judge: RunJudge | None,
-) -> dict[str, Any]:
-    """Everything that made the runs of an evaluation and their grades."""
-    from assay.judging.identity import rubric_name
-
-    plan = planned.plan
-    return {
-        "workflow": workflow.digest,
-        "dataset": dataset.digest,
-        "profile": options.asked["profile"],
-        "policy": options.policy,
-        "rubric": options.asked["rubric"],
-        "own_profile": _own_profile(options, planned),
-        **_project_profile(options, planned),
-        "scored_by": {
-            "profile": plan.profile.id,
-            "rubric": None if planned.rubric is None else rubric_name(planned.rubric),
-            "digests": plan.digests,
-        },
-        "judge": None if judge is None else {"name": judge.spec.judge, **judge.spec.identity()},
-        "judge_cards": list(options.judge_card),
-        "repeats": settings.repeat,
-        "limits": {
-            "timeout_s": settings.timeout_s,
-            "retries": settings.retries,
-            "samples": options.limit,
-        },
-        **ENGINE,
-    }
-
-
-def _own_profile(options: Options, planned: WorkflowPlan) -> dict[str, Any] | None:
-    """The profile with what scorers and assertions added, whole: no shelf has it."""
-    if "+" not in str(planned.profile.version):
-        return None
-    return {"profile": planned.profile, "rubric": options.rubric}
-
-
-def _project_profile(options: Options, planned: WorkflowPlan) -> dict[str, Any]:
-    """The profile of a project's own file, whole: it can change, and its grades must replay."""
-    shelf = (entry.id for entry in opt.shelf_of(options).entries("profiles"))
-    is_own = "+" in str(planned.profile.version)
-    return {} if is_own or planned.profile.id in shelf else {"project_profile": planned.profile}
+    return bool(value) and value != options.declared[name].default
 
 
 def settings_of(options: Options, workflow: LoadedWorkflow) -> RunSettings:
@@ -239,9 +192,9 @@ def print_progress(words: str) -> None:
     sys.stderr.write(f"{printable(words)}\n")
 
 
-def already_begun(options: Options, folder: str) -> UsageError:
+def already_begun(options: Options, folder: str, *, finished: bool) -> UsageError:
     """The error for a folder that contains a run already, finished or not."""
-    if os.path.exists(os.path.join(folder, "runs.jsonl")):
+    if finished:
         another = "--work folder" if options.work else "--name"
         return UsageError(
             "RUN-005",
@@ -264,70 +217,4 @@ def resume_command(options: Options, folder: str) -> str:
     carry = ("--step-summary", "--otlp-endpoint")
     return command(
         "run", "--resume", folder, *outputs, *events, *json, options=options, carry=carry
-    )
-
-
-def show_evaluation(
-    options: Options,
-    doing: RunWork,
-    evaluation: Evaluation,
-    folder: str,
-    *,
-    stored: bool,
-) -> None:
-    """The evaluation, with its worst runs and what to do next."""
-    from assay.cli import terminal
-    from assay.views.evaluation import evaluation_view
-    from assay.views.evaluations import unchecked
-
-    notes = []
-    if doing.judging is not None and doing.judging.missing:
-        again = f"`{resume_command(options, folder)}` asks for them again and repeats nothing else."
-        notes = [f"{sentence} {again}" for sentence in doing.judging.sentences]
-    more = ledger_options(options) if stored else ""
-    runs, carry = (evaluation.name, ()) if stored else (options.files[0], GRADED_BY)
-    commands = [
-        (
-            command("explain", runs, "--run", graded_run.run_id, options=options, carry=GRADED_BY)
-            + more,
-            "why this run got its grade",
-        )
-        for graded_run in doing.worst[:1]
-    ]
-    browse = command("view", runs, options=options, carry=carry or ("--library",)) + more
-    page = command("grade", runs, "-o", "report.html", options=options, carry=GRADED_BY) + more
-    commands += [(browse, "every sample, in your browser"), (page, "every run on one page")]
-    passed = evaluation.totals.passed == evaluation.totals.n and not unchecked(evaluation.settings)
-    if step := release_step(options, runs, passed=passed):
-        commands.append((step[0] + more, step[1]))
-    view = evaluation_view(
-        evaluation, worst=doing.worst, notes=notes, reasons=doing.reasons, commands=commands
-    )
-    terminal.show(view)
-
-
-def report_repeats(options: Options, doing: RunWork, folder: str) -> None:
-    """How stable the passes are: pass@k, pass^k, and the samples that sometimes pass."""
-    from assay.scoring.metrics.passk import AttemptedTask, report
-
-    passed = {sample: list(marks.values()) for sample, marks in doing.passes.items()}
-    ks = sorted({1, options.repeat})
-    statistics = report(
-        [AttemptedTask(name, len(marks), sum(marks)) for name, marks in passed.items()], ks
-    )
-    flaky = sorted(name for name, marks in passed.items() if len(set(marks)) > 1)
-    document = {
-        "schema": "assay.repeats/1",
-        "repeat": options.repeat,
-        **statistics,
-        "flaky": flaky,
-        "samples": len(passed),
-    }
-    write_file(os.path.join(folder, "repeats.json"), pretty(document))
-    words = " · ".join(
-        f"{name} {value:.3f}" for name, value in statistics.items() if isinstance(value, float)
-    )
-    print_progress(
-        f"{words} · {len(flaky):,} of {len(passed):,} samples sometimes"
-        f" pass{': ' + ', '.join(flaky[:5]) if flaky else ''}"
     )

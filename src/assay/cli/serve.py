@@ -8,9 +8,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from assay.cli.frame import Bounds, Command, Options, arg, flag
-from assay.cli.ledger import url_of
 from assay.errors import ExitCode, UsageError
 from assay.installing import install_hint
+from assay.project.ledger import url_of
 from assay.sandbox.safe_path import safe_path
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from assay.cli.options import paint
 from assay.errors import printable
 from assay.views.blocks import Part, Table
-from assay.views.text import look_of, plain_lines, text_lines
+from assay.views.text import lines_of, look_of, plain_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,15 +69,15 @@ def show(parts: Iterable[Part]) -> None:
         sys.stdout.writelines(f"{line}\n" for line in plain_lines(parts, _painted))
         return
     last = ""
-    for part in parts:
-        if isinstance(part, Table):
-            out.print(_rich_table(part))
+    for item in lines_of(parts):
+        if isinstance(item, Table):
+            out.print(_rich_table(item))
             last = ""  # a table ends with an empty line
             continue
-        for text, look in text_lines(part):
-            if text or last != "":
-                out.print(_text(text, STYLES.get(look, "")))
-            last = text
+        text, look = item
+        if text or last != "":
+            out.print(_text(text, STYLES.get(look, "")))
+        last = text
 
 
 def _painted(text: str, look: str) -> str:

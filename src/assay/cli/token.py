@@ -10,8 +10,8 @@ from typing import Any
 from assay.canon import time_text
 from assay.cli import options as opt
 from assay.cli.frame import Bounds, Command, Options, arg, repeated
-from assay.cli.ledger import open_for
 from assay.errors import UsageError, count, printable
+from assay.project.ledger import open_for
 from assay.store.access import Token, check_scopes, create_token, list_tokens, revoke_token
 from assay.store.databases import Database
 
@@ -95,6 +95,7 @@ COMMANDS = {
             "--db",
             arg(
                 "--project",
+                heading="ledger",
                 kind="text",
                 trust="freely",
                 key="project",
@@ -135,6 +136,7 @@ COMMANDS = {
             "--db",
             arg(
                 "--project",
+                heading="ledger",
                 kind="text",
                 trust="freely",
                 key="project",
@@ -147,6 +149,6 @@ COMMANDS = {
         _revoke,
         "Revoke a token. Servers refuse it within seconds.",
         "assay token revoke 0123456789ab",
-        ("--db", arg("id", metavar="ID", help="as `assay token list` shows it")),
+        ("--db", arg("id", kind="text", metavar="ID", help="as `assay token list` shows it")),
     ),
 }

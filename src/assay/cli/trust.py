@@ -10,8 +10,8 @@ from assay.cli.frame import Command, Options, arg, flag, load_command
 from assay.errors import Fault, UsageError, printable
 from assay.files.trust import remember
 from assay.files.upwards import CONFIG_FILE, find_config
-from assay.running.config import KINDS, Config, read_config
-from assay.running.config_trust import part_faults, scorer_faults, trust
+from assay.project.config import KINDS, Config, read_config
+from assay.project.trust import part_faults, scorer_faults, trust
 
 
 def run(options: Options) -> int:

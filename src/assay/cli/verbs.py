@@ -59,7 +59,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 "show": ("baseline", "show what a stored baseline contains"),
                 "list": ("baseline", "list the stored baselines"),
                 "diff": (
-                    "baseline_diff",
+                    "baseline",
                     "compare a stored baseline with another, or with files, sample by sample",
                 ),
             },
@@ -73,11 +73,11 @@ GROUPS: dict[str, dict[str, Verb]] = {
                 "rank": ("report", "order runs or candidates by the tie-break rules"),
                 "summary": ("report", "summarise many runs: pass rate, score, gates and criteria"),
                 "comment": (
-                    "report_comment",
+                    "report",
                     "write the body of a comment on a pull request",
                 ),
                 "export": (
-                    "report_export",
+                    "report",
                     "write grades for another tool: inspect_ai, MLflow, promptfoo, OpenTelemetry",
                 ),
             },
@@ -134,7 +134,7 @@ GROUPS: dict[str, dict[str, Verb]] = {
             left=_NOT_SERVED,
         ),
         "mcp": Verb(
-            "mcp_server",
+            "assay.mcp.server",
             "serve evaluations, grades and decisions to coding agents, over the Model Context"
             " Protocol",
         ),

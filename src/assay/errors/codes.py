@@ -280,16 +280,16 @@ CODES: dict[str, ErrorCode] = {
         "Export the schema as `export const main = {...}`.",
     ),
     "FMC-003": ErrorCode(
-        "A module ran too long.",
-        "Take the work out of the module; a schema is data.",
+        "A module could not be read in time.",
+        "Correct its syntax, or split it; a schema is a small text.",
     ),
     "FMC-004": ErrorCode(
-        "A schema is too large, too deeply nested, or uses too much memory.",
+        "A schema is too large or too deeply nested.",
         "Split it into smaller schemas.",
     ),
     "FMC-005": ErrorCode(
-        "A module threw an error, or uses something that a schema may not use.",
-        "Remove what the message names: files, network, other modules.",
+        "A module's schema is not a literal, or code next to it could change it.",
+        "Write the value that the message names out, or move the code into a handler.",
     ),
     "FMC-006": ErrorCode(
         "A package that reads schemas is not installed.",

@@ -6,47 +6,59 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from io import BufferedReader, FileIO
 from typing import Any, cast
+
+from msgspec import Struct
 
 from assay.errors import InputError
 from assay.registry import nearest
 
 
-class StoredInput(str):
-    """Runs from a ledger by a name, or from another tool's file. The string itself is that name,
-    which messages show; the runs are read from `file`. `digest` is that of the record or the file
-    behind the name.
+class Source(Struct, frozen=True):
+    """Where documents are read from: a file, or standard input. What is read from somewhere else is
+    a kind of source: see `project.inputs`.
     """
 
-    file: str
-    digest: str
-    evaluation: Any = None
-    """The stored evaluation; None if the name is that of a run."""
-    grades: str | None = None
-    """A file with the stored grades of the runs, in order, where a command asked for them."""
-    asked: str = ""
-    """The name of the evaluation as it was given, such as `latest`."""
-    graded: Any = None
-    """The first stored grade of the evaluation, which names what it was graded by."""
+    name: str
+    """What messages call it."""
+    path: str
+    """The file that is read; `-` is standard input."""
+    numbered: bool = True
+    """Whether people know its lines: nobody knows those of a file that a command made for itself.
+    """
 
-    def __new__(cls, name: str, file: str, digest: str) -> StoredInput:
-        """The runs of a name."""
-        made = super().__new__(cls, name)
-        made.file, made.digest = file, digest
-        return made
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file that the user named."""
+        return type(self) is Source and self.path != "-"
+
+
+def source_of(given: str | Source) -> Source:
+    """A source, of which a plain text is the path."""
+    return Source(given, given) if isinstance(given, str) else given
+
+
+def listed(sources: Iterable[Source]) -> str:
+    """The names of sources, for a message."""
+    return ", ".join(source.name for source in sources)
 
 
 @contextmanager
-def open_input(path: str) -> Iterator[BufferedReader[Any]]:
+def open_input(given: str | Source) -> Iterator[BufferedReader[Any]]:
     """A file opened for reading, or standard input for `-`."""
-    if path == "-":
+    source = source_of(given)
+    if source.path == "-":
         yield cast("BufferedReader", sys.stdin.buffer)
         return
+    path = source.name
     try:
-        stream = BufferedReader(_InputFile(path), 1024 * 1024)
+        stream = BufferedReader(_InputFile(source), 1024 * 1024)
     except FileNotFoundError:
         raise no_such_file(path) from None
     except IsADirectoryError:
@@ -78,9 +90,9 @@ def _cannot_be_read(path: str, error: Exception) -> InputError:
 class _InputFile(FileIO):
     """A file whose read errors, as of a failing disk, are errors of the input."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path.file if isinstance(path, StoredInput) else path)
-        self._path = path
+    def __init__(self, source: Source) -> None:
+        super().__init__(source.path)
+        self._path = source.name
 
     def readinto(self, buffer: Any) -> int | None:
         try:
@@ -95,9 +107,9 @@ class _InputFile(FileIO):
             raise _cannot_be_read(self._path, error) from None
 
 
-def file_digest(path: str) -> str:
+def file_digest(given: str | Source) -> str:
     """The SHA-256 of a file's bytes, in hex."""
-    with open_input(path) as stream:
+    with open_input(given) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

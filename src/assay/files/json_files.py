@@ -17,7 +17,7 @@ import jiter
 from msgspec import Struct
 
 from assay.errors import Fault, InputError, raise_faults
-from assay.files.inputs import StoredInput, open_input
+from assay.files.inputs import Source, open_input, source_of
 
 MAX_LINE = 64 * 1024 * 1024
 CHUNK = 1024 * 1024
@@ -87,7 +87,15 @@ def parse_json(data: bytes, *, is_own: bool = False) -> Any:
         float_mode="decimal",
         cache_mode="keys",
     )
-    return tree if is_own else in_range(tree)
+    if is_own:
+        return tree
+    # a number can only be out of range with an exponent or hundreds of digits
+    shape = data.translate(_SHAPE)
+    return in_range(tree) if b"0e" in shape or _LONG in shape else tree
+
+
+_SHAPE = bytes.maketrans(b"123456789E", b"000000000e")
+_LONG = b"0" * 300
 
 
 class OutOfRange(ValueError):
@@ -305,7 +313,7 @@ class _Hashed:
         return hashed
 
 
-def read_documents(path: str) -> Iterator[Document]:
+def read_documents(path: str | Source) -> Iterator[Document]:
     """The documents of a file or of standard input, as `stream_documents` reads them. The first
     line that is not JSON raises.
     """
@@ -316,7 +324,7 @@ def read_documents(path: str) -> Iterator[Document]:
             yield document
 
 
-def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Unread]:
+def stream_documents(path: str | Source, *, digest: Any = None) -> Iterator[Document | Unread]:
     """Documents of a file or of standard input (`-`): a .json file contains one or a list of them,
     a .jsonl file one on each line.
 
@@ -324,16 +332,17 @@ def stream_documents(path: str, *, digest: Any = None) -> Iterator[Document | Un
     Memory stays at one line. `digest` is a hash from `hashlib` that takes every byte in this same
     read, so that it names what was read, whatever happens to the file afterwards.
     """
-    name = "<stdin>" if path == "-" else path
-    file = path.file if isinstance(path, StoredInput) else path
-    with open_input(path) as opened:
+    source = source_of(path)
+    file, numbered = source.path, source.numbered
+    name = "<stdin>" if file == "-" else source.name
+    with open_input(source) as opened:
         stream: Any = opened if digest is None else _Hashed(opened, digest)
         if file.endswith((".jsonl", ".ndjson")):
-            yield from _lines(stream, name)
+            yield from _lines(stream, name, numbered)
             return
         head = stream.readline(MAX_LINE + 1)
         if not file.endswith(".json") and _is_document(head):
-            yield from _lines(stream, name, begun=head)
+            yield from _lines(stream, name, numbered, begun=head)
             return
         data = head + stream.read(max(0, MAX_LINE + 1 - len(head)))
     if not limited(data, name).strip():
@@ -401,13 +410,17 @@ def read_lines(stream: Any, *, begun: bytes = b"") -> Iterator[tuple[int, bytes]
         found = lines.feed(data)
 
 
-def _lines(stream: Any, name: str, *, begun: bytes = b"") -> Iterator[Document | Unread]:
+def _lines(
+    stream: Any, name: str, numbered: bool, *, begun: bytes = b""
+) -> Iterator[Document | Unread]:
     for number, line in read_lines(stream, begun=begun):
-        yield parse_line(line, name, number)
+        yield parse_line(line, name, number if numbered else None)
 
 
-def parse_line(data: bytes, name: str, number: int) -> Document | Unread:
-    """A line of a stream that isn't blank: a document or a fault."""
+def parse_line(data: bytes, name: str, number: int | None) -> Document | Unread:
+    """A line of a stream that isn't blank: a document or a fault. The number is None where nobody
+    knows the lines of the stream.
+    """
     if len(data) > MAX_LINE:
         return Unread(
             Fault(

@@ -33,8 +33,6 @@ def is_batch_output(path: str) -> bool:
     """Whether a path is what `assay batch` writes: a folder or a Parquet file with its record. The
     name of an evaluation isn't one, even if there is a folder of that name.
     """
-    if type(path) is not str:  # a `StoredInput`, whose module is slow to import here
-        return False
     if path.endswith(".parquet") and os.path.isfile(path):
         return os.path.isfile(path.removesuffix(".parquet") + ".batch.json")
     return os.path.isfile(os.path.join(path, "batch.json"))

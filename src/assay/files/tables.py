@@ -4,6 +4,8 @@ Lines, Parquet.
 The content shows which of them a file is. A row is an object by column, with its place in the file.
 Every value of CSV is text, and every file is UTF-8. Memory stays at one row, except for JSON that
 is written column by column, which has no rows until it is whole.
+
+Parquet is also written here, from lines of JSON.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from decimal import Decimal
 from itertools import chain
 from typing import IO, Any
 
-from assay.errors import InputError, count
+from assay.canon import encode_any
+from assay.errors import InputError, UsageError, count
 from assay.files.inputs import open_input
 from assay.files.json_files import MAX_LINE
 from assay.files.json_stream import loads, stream_json, stream_lines
@@ -300,3 +303,43 @@ def plain_cell(value: Any) -> Any:
     if isinstance(value, str | int | float | Decimal):
         return value
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def encode_row(row: Any) -> bytes:
+    """A row as a line of JSON, every number as it is."""
+    return encode_any(row) + b"\n"
+
+
+def write_parquet(
+    lines: str,
+    columns: Mapping[str, str],
+    path: str,
+    *,
+    projection: str = "*",
+    partitions: Sequence[str] = (),
+) -> None:
+    """Write a file of JSON lines as Parquet, in the same order. `columns` are those of the lines;
+    `projection` is what becomes of them, in SQL. With `partitions`, the path is a folder, with a
+    subfolder for each value of these columns.
+    """
+    duckdb = load_duckdb()
+    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
+    try:
+        connection.execute("set preserve_insertion_order = true")
+        connection.read_json(
+            lines, columns=columns, format="newline_delimited", maximum_object_size=MAX_LINE
+        ).project(projection).write_parquet(
+            path,
+            compression="zstd",
+            partition_by=list(partitions) or None,
+            write_partition_columns=bool(partitions) or None,
+        )
+    except duckdb.IOException as error:
+        raise UsageError("FIL-008", f"cannot be written: {error}.", where=path) from None
+    finally:
+        connection.close()
+
+
+def load_duckdb() -> Any:
+    """DuckDB, which writes Parquet; or how to install it."""
+    return import_extra("duckdb", "parquet", "writing Parquet needs duckdb.")

@@ -78,8 +78,12 @@ def evidence_norm(raw: Any, formula_id: str, params: Mapping[str, Any] | None = 
         ...
     assay.errors.FormulaError: zero_one: the raw score is 85, above 1. Divide a percentage by 100.
     """
-    entry = formula(formula_id)
-    norm = entry.apply(raw, params or {})
+    return evidence_norm_by(raw, formula(formula_id), params or {})
+
+
+def evidence_norm_by(raw: Any, entry: Formula, params: Mapping[str, Any]) -> int:
+    """The same by a formula that was looked up."""
+    norm = entry.apply(raw, params)
     if norm < exact.NORM_ONE or not entry.clamps:
         return norm
     value, high = exact.ratio(raw), entry.high
@@ -89,13 +93,13 @@ def evidence_norm(raw: Any, formula_id: str, params: Mapping[str, Any] | None = 
         if Fraction(*value) > Fraction(*high) + Fraction(NOISE):
             raise FormulaError(
                 "SCO-001",
-                f"{formula_id}: the raw score is {raw}, above {Fraction(*high)}.",
+                f"{entry.id}: the raw score is {raw}, above {Fraction(*high)}.",
                 fix="Divide a percentage by 100.",
             )
-    if value.num < 0 <= exact.ratio((params or {}).get("slo_good", -1)).num:
+    if value.num < 0 <= exact.ratio(params.get("slo_good", -1)).num:
         raise FormulaError(
             "SCO-001",
-            f"{formula_id}: the raw score is {raw}, below 0.",
+            f"{entry.id}: the raw score is {raw}, below 0.",
             fix="Leave out what was not measured, or set slo_good below 0.",
         )
     return norm

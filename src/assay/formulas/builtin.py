@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
 from typing import Any
 
 from assay import exact
@@ -30,7 +31,10 @@ _DIVIDING = Context(prec=60, rounding=ROUND_FLOOR)
 
 
 def _binary(raw: Any, params: Mapping[str, Any]) -> int:
-    refuse_params(params, "binary")
+    if params:
+        refuse_params(params, "binary")
+    if type(raw) is int and 0 <= raw <= 1:
+        return raw * NORM_ONE
     if raw is True or raw is False:
         raise FormulaError(
             "SCO-003",
@@ -49,7 +53,8 @@ def _binary_raw(norm: int, _raw: Any, _params: Mapping[str, Any]) -> Any:
 
 
 def _zero_one(raw: Any, params: Mapping[str, Any]) -> int:
-    refuse_params(params, "zero_one")
+    if params:
+        refuse_params(params, "zero_one")
     try:
         return exact.clamped_norm(raw)
     except ValueError as error:
@@ -141,7 +146,8 @@ def _count_for(norm: int, total: int) -> int:
 
 
 def _ratio(raw: Any, params: Mapping[str, Any]) -> int:
-    refuse_params(params, "ratio")
+    if params:
+        refuse_params(params, "ratio")
     passed, total = _counts(raw, "ratio", ("passed", "total"))
     if total == 0:
         raise FormulaError("SCO-006", "ratio: the total is 0; a share of nothing is not a score.")
@@ -171,6 +177,14 @@ def _slo(params: Mapping[str, Any]) -> tuple[Ratio, Ratio]:
             f"lower_is_better: the parameter {missing} is missing.",
             fix='Give params {"slo_good": g, "slo_bad": b}.',
         ) from None
+    try:
+        return _levels(slo_good, slo_bad)
+    except TypeError:  # a list or an object can't be cached
+        return _levels.__wrapped__(slo_good, slo_bad)
+
+
+@lru_cache(maxsize=256, typed=True)  # typed: in Python, true equals 1
+def _levels(slo_good: Any, slo_bad: Any) -> tuple[Ratio, Ratio]:
     try:
         good, bad = exact.ratio(slo_good), exact.ratio(slo_bad)
     except ValueError as error:
@@ -208,9 +222,16 @@ def _lower_is_better_raw(norm: int, _raw: Any, params: Mapping[str, Any]) -> Any
 
 def _likert_formula(formula: str, low: int, high: int, text: str, source: str) -> Formula:
     span = high - low
+    points = {
+        point: exact.quantise(point - low, span, exact.NORM_DIGITS)
+        for point in range(low, high + 1)
+    }
 
     def apply(raw: Any, params: Mapping[str, Any]) -> int:
-        refuse_params(params, formula)
+        if params:
+            refuse_params(params, formula)
+        if type(raw) is int and raw in points:
+            return points[raw]
         num, den = number(raw, formula)
         if not low * den <= num <= high * den:
             raise FormulaError(

@@ -40,8 +40,6 @@ class Formula(NamedTuple):
 
     def sheet(self) -> dict[str, Any]:
         """The data sheet, as `assay library show formula ID` prints it."""
-        from assay.formulas.examples import EXAMPLES  # only a data sheet needs them
-
         example = EXAMPLES.get(self.id)
         return {
             "id": self.id,
@@ -85,3 +83,25 @@ def refuse_params(params: Mapping[str, Any], formula: str, known: tuple[str, ...
         if name not in known:
             expected = f"it takes {', '.join(known)}" if known else "it takes none"
             raise FormulaError("SCO-005", f"{formula}: unknown parameter {name!r}; {expected}.")
+
+
+class FormulaExample(NamedTuple):
+    """A raw score and its parameters."""
+
+    raw: Any
+    params: dict[str, Any] = {}  # read only
+
+
+EXAMPLES: dict[str, FormulaExample] = {
+    "binary": FormulaExample(1),
+    "likert_1_5": FormulaExample(4),
+    "likert_neg2_2": FormulaExample(1),
+    "likert_0_5": FormulaExample(4),
+    "zero_one": FormulaExample(1.2),
+    "pairwise": FormulaExample({"wins": 6, "losses": 3, "ties": 1}),
+    "lower_is_better": FormulaExample(12, {"slo_good": 8, "slo_bad": 30}),
+    "ratio": FormulaExample({"passed": 9, "total": 12}),
+}
+"""An example raw score for each formula, with its parameters. The data sheet shows it with its
+norm.
+"""

@@ -6,33 +6,20 @@ in that order. Nothing here measures: see `scoring`. Nothing here releases: see 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from assay import exact
-from assay.canon import number_text
 from assay.errors import EvidenceError, FaultList, FormulaError, InputError
 from assay.exact import NORM_ONE, SCORE_MAX
-from assay.formulas import FORMULAS, check_params, floor_norm, formula, normalise
+from assay.formulas import FORMULAS, check_params, floor_norm, normalise
 from assay.grading import rules as rule
+from assay.grading.plan import GradingPlan, GradingPlans, JudgesOf, NotGradable, is_slip
 from assay.grading.policy import Rules
 from assay.records.evidence import JudgeOn
-from assay.records.grade import Finding, Grade, GradedCriterion
+from assay.records.grade import Grade, GradedCriterion
 from assay.records.scorecard import ROLES, Criterion, Scorecard
 from assay.registry import identifier_fault, near_miss
-
-
-@lru_cache(maxsize=256, typed=True)
-def _whole(*weights: Any) -> tuple[int, ...]:
-    """The weights as integers. The cache is typed: 1 equals true, which is not a weight."""
-    ratios = []
-    for weight in weights:
-        value = exact.ratio(weight)
-        if value.num < 0:
-            raise ValueError(f"{weight} is below zero")
-        ratios.append(value)
-    return exact.whole_weights(ratios)
 
 
 def grade(
@@ -50,57 +37,71 @@ def grade(
     `measured` are the criteria that Assay computed from the evidence, which a card can't claim.
     `calibrated` and `both_orders` are the profile's requirements on judges, whatever the policy.
     """
-    criteria = scorecard.criteria
-    bands = rules.bands
+    plan = plan_of(scorecard, GradingPlans(rules), JudgesOf(measured, calibrated, both_orders))
+    return grade_by(scorecard, plan, judges=judges or {})
+
+
+def plan_of(scorecard: Scorecard, plans: GradingPlans, terms: JudgesOf) -> GradingPlan:
+    """The plan for the criteria of a scorecard. Raises as `grade` does."""
     try:
-        weights = _whole(*[criterion.weight for criterion in criteria])
-        total = sum(weights)
-        stated = (
-            rules.threshold
-            if scorecard.pass_threshold is None
-            else exact.reach(scorecard.pass_threshold, exact.SCORE_DIGITS)
-        )
-    except (ValueError, TypeError):
+        return plans.of(scorecard, terms)
+    except NotGradable:
         raise _refused(scorecard) from None
-    if (
-        total <= 0
-        or not _is_threshold(scorecard.pass_threshold)
-        or len({criterion.name for criterion in criteria}) != len(criteria)
-    ):
-        raise _refused(scorecard)
-    # a card may raise its threshold, and lower it only if the policy allows that
-    lowered = stated < rules.threshold and not rules.cards.lower_threshold
-    threshold = rules.threshold if lowered else stated
-    overrides = scorecard.profile is not None or rules.cards.floor_override
-    pull = rules.shrinkage
+
+
+def grade_by(
+    scorecard: Scorecard,
+    plan: GradingPlan,
+    *,
+    judges: Mapping[JudgeOn, str | None],
+    norms: Sequence[int] | None = None,
+) -> Grade:
+    """The grade of a scorecard whose criteria the plan was compiled for. `norms` are those of its
+    raw scores, 0 for a missing one, if scoring has computed them already.
+    """
+    rules = plan.rules
+    bands, threshold, own = rules.bands, rules.threshold, scorecard.pass_threshold
+    lowered = False
+    if own is not None:
+        try:
+            stated = exact.reach(own, exact.SCORE_DIGITS)
+            if not _is_threshold(own):
+                raise _refused(scorecard)
+        except ValueError:
+            raise _refused(scorecard) from None
+        # a card may raise its threshold, and lower it only if the policy allows that
+        lowered = stated < threshold and not rules.cards.lower_threshold
+        threshold = threshold if lowered else stated
+    pull, total = rules.shrinkage, plan.total
     top = top_adjusted = 0
     graded: list[GradedCriterion] = []
     floor_failures: list[str] = []
-    has_terms = calibrated or both_orders or rules.judge_terms is not None
     try:
-        for criterion, weight in zip(criteria, weights, strict=True):
-            raw = criterion.raw_score
+        for index, (planned, criterion) in enumerate(
+            zip(plan.criteria, scorecard.criteria, strict=True)
+        ):
+            raw, weight, floor = criterion.raw_score, planned.weight, planned.floor
             if raw is None:
                 if criterion.missing is None:
                     raise _refused(scorecard)
-                check_params(criterion.formula_id, criterion.params)
+                if norms is None:
+                    check_params(criterion.formula_id, criterion.params)
                 norm = adjusted = 0  # not shrunk: a missing score must not rise to the prior
             else:
-                norm = formula(criterion.formula_id).apply(raw, criterion.params)
+                norm = planned.formula.apply(raw, planned.params) if norms is None else norms[index]
                 adjusted = exact.shrink(norm, criterion.n, pull)
             judge_fault = None
-            if has_terms and criterion.name not in measured:
+            if planned.judged:
                 judge_fault = rule.judge_fault(
-                    criterion, judges or {}, rules, calibrated=calibrated, both_orders=both_orders
+                    criterion,
+                    judges,
+                    rules,
+                    calibrated=plan.judges.calibrated,
+                    both_orders=plan.judges.both_orders,
                 )
-            role = criterion.role
-            by_role = None if role is None else rules.role_floors.get(role)
-            if role is not None and by_role is None and _is_slip(role):
-                raise _refused(scorecard)
-            floor, origin = rule.effective_floor(criterion, rules, overrides=overrides)
             failed = floor is not None and (norm < floor or judge_fault is not None)
             if failed:
-                floor_failures.append(criterion.name)
+                floor_failures.append(planned.name)
             top += weight * norm
             top_adjusted += weight * adjusted
             graded.append(
@@ -110,99 +111,72 @@ def grade(
                     adjusted_units=adjusted,
                     contribution_units=(2 * weight * norm + 10 * total) // (20 * total),
                     floor_units=floor,
-                    floor_from=origin,
+                    floor_from=planned.floor_from,
                     floor_failed=failed,
                     judge_fault=judge_fault,
-                    role_floor_units=by_role,
-                    disagreement_units=rule.disagreement(criterion),
-                    was_measured=criterion.name in measured,
+                    role_floor_units=planned.role_floor,
+                    disagreement_units=(
+                        None if criterion.disagreement is None else rule.disagreement(criterion)
+                    ),
+                    was_measured=planned.measured,
                 )
             )
     except FormulaError:
         raise _refused(scorecard) from None
-    denominator = 2 * total * NORM_ONE
-    score = (2 * top * SCORE_MAX + total * NORM_ONE) // denominator
-    adjusted_score = (2 * top_adjusted * SCORE_MAX + total * NORM_ONE) // denominator
+    half, denominator = total * NORM_ONE, 2 * total * NORM_ONE
+    score = (2 * top * SCORE_MAX + half) // denominator
+    adjusted_score = (2 * top_adjusted * SCORE_MAX + half) // denominator
     gate_failures = rule.failed_gates(scorecard)
-    provisional = rule.band(score, bands)
-    listed = tuple(graded)
-    findings = rule.gate_findings(scorecard, gate_failures, rules)
-    findings += rule.score_findings(listed) + rule.floor_findings(listed)
-    if has_terms:
-        findings += rule.judge_findings(listed)
-    letter = provisional
+    letter = provisional = rule.band(score, bands)
     if floor_failures:
         letter = rule.worse(provisional, rules.cap, bands)
-        findings.append(
-            Finding(
-                "floor_cap",
-                letter != provisional,
-                "",
-                f"a missed floor caps the grade at {rules.cap}",
-            )
-        )
     above = score >= threshold
-    findings.append(_ABOVE if above else _BELOW)
+    worst = bands[-1].grade
     if gate_failures:
-        letter = bands[-1].grade
-    ungated = not scorecard.hard_gates and not rules.cards.without_gates
-    reaches = letter != bands[-1].grade and (
+        letter = worst
+    reaches = letter != worst and (
         threshold >= rules.threshold
         or rule.worse(letter, rules.lowest_passing, bands) == rules.lowest_passing
     )
-    passed = above and reaches and not ungated and not gate_failures and not floor_failures
-    if passed:
-        reason = "passed"
-    elif gate_failures:
+    if gate_failures:
         reason = "hard_gate_failure"
     elif floor_failures:
         reason = "critical_floor_failure"
     elif not above:
         reason = "below_pass_threshold"
+    elif not reaches:
+        reason = "below_passing_grade"
+    elif not scorecard.hard_gates and not rules.cards.without_gates:
+        reason = "no_hard_gates"
     else:
-        reason = "no_hard_gates" if reaches else "below_passing_grade"
-    if stated != rules.threshold:
-        card, policy = number_text(scorecard.pass_threshold), number_text(rules.pass_threshold)
-        text = f"the scorecard sets the threshold to {card}; the policy's is {policy}"
-        if lowered:
-            text = (
-                f"the scorecard asks for a threshold of {card}; the policy's {policy} holds,"
-                " because a card may only raise it"
-            )
-        findings.append(Finding("pass_threshold", True, "", text))
+        reason = "passed"
     return Grade(
         run_id=scorecard.run_id,
-        passed=passed,
+        passed=reason == "passed",
         grade=letter,
         provisional_grade=provisional,
         score_units=score,
         adjusted_score_units=adjusted_score,
         threshold_units=threshold,
-        threshold=(
-            rules.pass_threshold
-            if scorecard.pass_threshold is None or lowered
-            else scorecard.pass_threshold
-        ),
+        threshold=rules.pass_threshold if own is None or lowered else own,
         reason=reason,
         hard_gate_failures=gate_failures,
         floor_failures=tuple(floor_failures),
-        criteria=listed,
-        weights=weights,
+        criteria=tuple(graded),
+        weights=plan.weights,
         bands=bands,
         floor_cap=rules.cap,
         comfortable_margin=rules.comfortable_margin,
-        floor_roles=tuple(rules.role_floors),
+        floor_roles=plan.floor_roles,
         disagreement_limit=rules.disagreement_limit,
         scorecard=scorecard,
         policy=rules.policy,
         policy_digest=rules.digest,
-        findings=tuple(findings),
+        policy_threshold=rules.pass_threshold,
+        may_lack_gates=rules.cards.without_gates,
+        asks_of_judges=plan.asks_of_judges,
         grading_system=rules.grading_system,
     )
-
-
-_ABOVE = Finding("pass_threshold", False, "", "the score reaches the threshold")
-_BELOW = Finding("pass_threshold", True, "", "the score is below the threshold")
 
 
 def _is_threshold(value: Any) -> bool:
@@ -211,11 +185,6 @@ def _is_threshold(value: Any) -> bool:
         return True
     threshold = exact.ratio(value)
     return 0 <= threshold.num <= 100 * threshold.den
-
-
-def _is_slip(role: str) -> bool:
-    """Whether a role is misspelt and would lose the floor of the intended one."""
-    return role not in ROLES and bool(near_miss(role, ROLES))
 
 
 def _refused(scorecard: Scorecard) -> InputError:
@@ -277,7 +246,7 @@ def _refused(scorecard: Scorecard) -> InputError:
 def _find_faults(criterion: Criterion, at: str, faults: FaultList) -> None:
     """Add the faults of one criterion besides its name and weight."""
     role, raw, params = criterion.role, criterion.raw_score, criterion.params
-    if role is not None and _is_slip(role):
+    if role is not None and is_slip(role):
         faults.add(
             f"there is no role '{role}'.{near_miss(role, ROLES)}", code="GRD-108", path=f"{at}.role"
         )

@@ -1,62 +1,23 @@
-"""The rules, one pure function per kind. Each leaves a Finding even if it doesn't fire, so that a
-report shows what was checked.
+"""The rules, one pure function per kind. What they found is read from the grade: see
+`records.grade`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from assay import exact
 from assay.errors import FormulaError
 from assay.formulas import floor_norm, formula
 from assay.grading.policy import Rules
 from assay.records.evidence import JudgeOn
-from assay.records.grade import Band, Finding, GradedCriterion
+from assay.records.grade import Band
 from assay.records.scorecard import Criterion, Scorecard
-
-_GATES_CLEAR = Finding("hard_gates", False, "", "every hard gate passes")
-_NO_GATES = Finding(
-    "hard_gates", True, "", "the scorecard has no hard gate, so nothing in it could fail the run"
-)
-_GATES_WAIVED = Finding(
-    "hard_gates", False, "", "the scorecard has no hard gate, and the policy allows that"
-)
-FLOORS_CLEAR = Finding("critical_floors", False, "", "every critical floor is met")
-JUDGES_ADMITTED = Finding(
-    "uncalibrated_judge", False, "", "no score comes from a judge that may not gate"
-)
-SCORES_THERE = Finding("missing_score", False, "", "every criterion has a score")
 
 
 def failed_gates(scorecard: Scorecard) -> tuple[str, ...]:
     """The gates that don't pass, undetermined ones included, in the scorecard's order."""
     return tuple([name for name, passed in scorecard.hard_gates.items() if passed is not True])
-
-
-def gate_findings(scorecard: Scorecard, failures: tuple[str, ...], rules: Rules) -> list[Finding]:
-    """The findings on the gates."""
-    if not failures:
-        return [
-            (
-                _GATES_CLEAR
-                if scorecard.hard_gates
-                else _GATES_WAIVED
-                if rules.cards.without_gates
-                else _NO_GATES
-            )
-        ]
-    return [_gate_finding(name, scorecard.hard_gates[name]) for name in failures]
-
-
-@lru_cache(maxsize=1024)  # a stream fails the same few gates again and again
-def _gate_finding(name: str, passed: bool | None) -> Finding:
-    return Finding(
-        "hard_gates",
-        True,
-        name,
-        f"{name} {'failed' if passed is False else 'is undetermined, which counts as failed'}",
-    )
 
 
 def effective_floor(
@@ -146,67 +107,6 @@ def disagreement(criterion: Criterion) -> int | None:
     scale = formula(criterion.formula_id)
     low, high = (scale.apply(end, criterion.params) for end in (stated.low, stated.high))
     return abs(high - low)
-
-
-def judge_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
-    """The findings on scores from judges that may not gate."""
-    findings = []
-    for item in criteria:
-        if item.judge_fault is not None:
-            source = item.criterion.source
-            who = f"by {source.name}, " if source is not None else "by "
-            effect = (
-                "; it cannot pass its floor"
-                if item.floor_units is not None
-                else "; it is shown, and has no floor to pass"
-            )
-            text = (
-                f"{item.criterion.name} is scored {who}an uncalibrated judge:"
-                f" {item.judge_fault}{effect}"
-            )
-            findings.append(Finding("uncalibrated_judge", True, item.criterion.name, text))
-    return findings or [JUDGES_ADMITTED]
-
-
-def score_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
-    """The findings on criteria without a score, which count as 0."""
-    findings = [
-        Finding(
-            "missing_score",
-            True,
-            item.criterion.name,
-            f"{item.criterion.name} has no score and counts as 0: {item.criterion.missing}",
-        )
-        for item in criteria
-        if item.criterion.raw_score is None
-    ]
-    return findings or [SCORES_THERE]
-
-
-def floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
-    """The findings on missed floors and on overrides of floors."""
-    findings = []
-    missed = False
-    for item in criteria:
-        criterion, floor = item.criterion, item.floor_units
-        name, override = criterion.name, criterion.floor_override
-        if item.floor_failed and floor is not None:
-            missed = True
-            text = f"{name} reaches its floor only through an uncalibrated judge"
-            if item.norm_units < floor:
-                norm, short = map(exact.norm_text, (item.norm_units, floor - item.norm_units))
-                text = f"{name} is {norm}, {short} below its floor of {exact.norm_text(floor)}"
-            findings.append(Finding("critical_floors", True, name, text))
-        if override is not None and item.floor_from == "override":
-            text = f"the floor of {name} is set by an override: {override.reason}"
-            findings.append(Finding("floor_override", True, name, text))
-        elif override is not None:
-            text = (
-                f"the scorecard's own override of the floor of {name} does not"
-                " count: only a profile, rubric or policy may lower a floor"
-            )
-            findings.append(Finding("floor_override", False, name, text))
-    return findings if missed else [*findings, FLOORS_CLEAR]
 
 
 def band(score: int, bands: tuple[Band, ...]) -> str:

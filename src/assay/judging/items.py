@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from assay.canon import digest
 from assay.errors import Fault, InputError, count
+from assay.files.inputs import Source
 from assay.files.json_files import Document, Unread, stream_documents
 from assay.judging.questions import Example
 from assay.records.evidence import RUN_SCHEMA, Run
@@ -22,22 +23,24 @@ T = TypeVar("T")
 MAX_FAULTS = 20
 
 
-def read_lines(paths: Iterable[str], take: Callable[[Document], T], *, absent: str) -> list[T]:
+def read_lines(
+    paths: Iterable[str | Source], take: Callable[[Document], T], *, absent: str
+) -> list[T]:
     """What `take` makes of each line of files; `absent` is the error if they have no lines."""
     made = take_all((line for path in paths for line in _ungraded(path)), take)
     if not made:
-        raise InputError("FIL-005", absent, where=", ".join(paths))
+        raise InputError("FIL-005", absent, where=", ".join(map(str, paths)))
     return made
 
 
-def _ungraded(path: str) -> Iterator[Document | Unread]:
+def _ungraded(path: str | Source) -> Iterator[Document | Unread]:
     """The documents of a file. Grades are refused at once: no judge reads them."""
     for document in stream_documents(path):
         if isinstance(document, Document) and is_graded(document.tree):
             raise InputError(
                 "JDG-005",
                 "contains grades, which don't include the texts to judge.",
-                where=path,
+                where=str(path),
                 fix="Pass the runs that were graded; `assay run` leaves them in runs.jsonl of its"
                 " work folder.",
             )
@@ -173,7 +176,7 @@ class ExampleLine(_Line, frozen=True, kw_only=True):
 
 
 def read_items(
-    paths: Iterable[str], *, output: str | None = None, with_reference: bool = False
+    paths: Iterable[str | Source], *, output: str | None = None, with_reference: bool = False
 ) -> list[JudgedItem]:
     """The items of .jsonl files: `assay.run/1`, or `{"id", "input", "output", "reference",
     "group"}`.

@@ -7,7 +7,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-import jsonschema_rs
 import msgspec
 
 from assay.files.json_files import parse_json
@@ -20,6 +19,7 @@ from assay.judging.questions import (
     RubricQuestion,
     occurs,
 )
+from assay.records.schemas import engine
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -134,4 +134,4 @@ def _shape_fault(tree: Any, schema: dict[str, Any]) -> str | None:
 
 @lru_cache(maxsize=256)
 def _validator(schema: bytes) -> Any:
-    return jsonschema_rs.validator_for(schema.decode())
+    return engine().validator_for(schema.decode())

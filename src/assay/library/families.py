@@ -27,6 +27,8 @@ class RuleSystem(Struct, frozen=True):
     needs: str = ""
     """The module of an extra without which it can't run."""
     extra: str = ""
+    slow: bool = False
+    """Whether its golden inputs take a second."""
 
 
 class RuleFamily(Struct, frozen=True):

@@ -35,7 +35,7 @@ class System(NamedTuple):
     version: str
     fingerprint: str
     unchecked: str = ""
-    """Why its behaviour can't be checked here: an extra that it needs is not installed."""
+    """Why its behaviour was not checked: it is slow, or an extra that it needs is not installed."""
 
     @property
     def title(self) -> str:
@@ -43,16 +43,19 @@ class System(NamedTuple):
         return f"{self.family} {self.name}"
 
 
-def current() -> list[System]:
+def current(*, slow: bool = True) -> list[System]:
     """Every system as it behaves now. If one can't run, because a file it needs has changed, its
-    fingerprint is the reason.
+    fingerprint is the reason. Without `slow`, the slow ones are not checked.
     """
     systems = []
     for family in map(FAMILIES.__getitem__, FAMILIES):
         for system in family.systems:
             unchecked = ""
             try:
-                if system.needs and find_spec(system.needs) is None:
+                if system.slow and not slow:
+                    unchecked = "takes a second; `assay versions --check` does it"
+                    fingerprint = f"none: {unchecked}"
+                elif system.needs and find_spec(system.needs) is None:
                     unchecked = f"needs {system.needs}: {install_hint(system.extra)}"
                     fingerprint = f"none: {unchecked}"
                 else:

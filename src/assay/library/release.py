@@ -32,6 +32,6 @@ def _load_policy(document: Document) -> ReleasePolicy:
 FAMILY = RuleFamily(
     "release",
     "releases",
-    (RuleSystem("grading", GRADING_SYSTEM, "assay.library.behaviour:release_grading"),),
+    (RuleSystem("grading", GRADING_SYSTEM, "assay.library.behaviour:release_grading", slow=True),),
     _load_policy,
 )

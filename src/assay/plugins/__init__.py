@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from assay.running.adapters import Adapter as Adapter
     from assay.running.adapters import AdapterSpec as AdapterSpec
     from assay.running.adapters import read_spec as read_spec
-    from assay.scoring.gate import Gate as Gate
-    from assay.scoring.gate import GateResult as GateResult
+    from assay.scoring.gates import Gate as Gate
+    from assay.scoring.gates import GateResult as GateResult
     from assay.scoring.metrics.measure import Measure as Measure
     from assay.scoring.metrics.measure import Undetermined as Undetermined
     from assay.tracing.failures import CallFailed as CallFailed
@@ -57,8 +57,8 @@ TYPES = {
     "Format": "assay.views.exporters:Format",
     "Formula": "assay.formulas.formula:Formula",
     "FormulaError": "assay.errors:FormulaError",
-    "Gate": "assay.scoring.gate:Gate",
-    "GateResult": "assay.scoring.gate:GateResult",
+    "Gate": "assay.scoring.gates:Gate",
+    "GateResult": "assay.scoring.gates:GateResult",
     "Importer": "assay.importers.importer:Importer",
     "InputError": "assay.errors:InputError",
     "JudgeApi": "assay.judging.endpoints:JudgeApi",

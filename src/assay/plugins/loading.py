@@ -19,7 +19,7 @@ from assay.plugins import GROUPS, TYPES
 from assay.plugins.points import broken, find_point, fingerprint, installed
 from assay.records.evidence import Run
 from assay.registry import Registry, home_value
-from assay.scoring.gate import GateResult
+from assay.scoring.gates import GateResult
 from assay.scoring.metrics.measure import Undetermined
 
 RAISED = (Exception, SystemExit)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from assay.files.json_files import parse_json
-from assay.records.plain import beyond_json
+from assay.records.plain import MAX_DEPTH, beyond_json
 from assay.records.schema_weight import weight_of
 from assay.records.schema_worker import (
     CPU_S,
@@ -88,6 +88,17 @@ def cheap_only() -> Iterator[None]:
         _CHEAP_ONLY.reset(token)
 
 
+class _Last(NamedTuple):
+    """The last answer: a gate and a measure of one run ask about the same outputs."""
+
+    value: Any
+    text: bytes
+    checked: Checked
+
+
+_REMEMBERED = 64 * 1024
+
+
 class Contract:
     """An untrusted JSON Schema, compiled here if that is cheap."""
 
@@ -97,6 +108,7 @@ class Contract:
         schema = parse_json(text)
         self._weight = weight_of(schema)
         self._unique = b'"uniqueItems"' in text
+        self._last = _Last(None, b"", Checked(None))
         if self._weight is not None:
             try:
                 self._validator = compiled(schema, linear())
@@ -109,22 +121,37 @@ class Contract:
         """Why this is not a usable JSON Schema; empty if it is one."""
         return "" if self._validator is not None else _problem(self._text)
 
-    def check(self, value: Any) -> Checked:
-        """Whether a value keeps the schema. The value is JSON: see `beyond_json`."""
+    def check(self, value: Any, text: bytes | None = None) -> Checked:
+        """Whether a value keeps the schema. The value is JSON: see `beyond_json`. `text` is its
+        text, if that is known.
+        """
         problem = ""
         try:
-            text = encode(value)
+            text = encode(value) if text is None else text
             size = len(text)
         except (ValueError, TypeError, RecursionError) as error:
             # a number of thousands of digits, or half of a surrogate pair
             problem = str(error)[:160]
             size = _size(value)
-        if self._weight is not None:
-            # uniqueItems compares items with each other
-            weight = self._weight + size if self._unique else self._weight
-            if weight * size <= MAX_WORK:
-                return evaluated(self._validator, value)
-        return Checked(None, problem=problem) if problem else _ask(Question(self._text, text))
+        if self._is_cheap(size):
+            last = self._last
+            if text is not None and last.value is value and last.text == text:
+                return last.checked
+            checked = evaluated(self._validator, value)
+            if text is not None and size <= _REMEMBERED:
+                self._last = _Last(value, text, checked)
+            return checked
+        if problem or text is None:
+            return Checked(None, problem=problem)
+        return _ask(Question(self._text, text))
+
+    def _is_cheap(self, size: int) -> bool:
+        """Whether a value of that many bytes is evaluated in this process."""
+        if self._weight is None:
+            return False
+        # uniqueItems compares items with each other
+        weight = self._weight + size if self._unique else self._weight
+        return weight * size <= MAX_WORK
 
 
 def _size(value: Any) -> int:
@@ -165,10 +192,10 @@ def check(schema: dict[str, Any] | bool, value: Any) -> ContractVerdict:
             None, f"the `output_schema` is of the draft {declared!r}; only 2020-12 is read"
         )
     try:
-        text = encode(schema)
+        schema_text = encode(schema)
         # the encoder writes NaN as null, which would change what the schema requires
-        problem = beyond_json(schema) if b"null" in text else ""
-        contract = contract_of(text)
+        problem = beyond_json(schema) if b"null" in schema_text else ""
+        contract = contract_of(schema_text)
     except (ValueError, TypeError, RecursionError):
         problem = beyond_json(schema) or "are not JSON"
     if problem:
@@ -179,10 +206,20 @@ def check(schema: dict[str, Any] | bool, value: Any) -> ContractVerdict:
         return ContractVerdict(
             None, f"the `output_schema` is not a usable JSON Schema: {contract.problem}"
         )
-    problem = beyond_json(value)
+    text: bytes | None = None
+    is_plain = False
+    try:
+        text = encode(value)
+        # NaN and the infinities are written as null, or as their names if they are decimals
+        is_plain = not (b"null" in text or b"NaN" in text or b"Infinity" in text) and (
+            text.count(b"[") + text.count(b"{") <= MAX_DEPTH
+        )
+    except (ValueError, TypeError, RecursionError):
+        pass
+    problem = "" if is_plain else beyond_json(value)
     if problem:
         return ContractVerdict(False, f"the outputs {problem}")
-    checked = contract.check(value)
+    checked = contract.check(value, text)
     if checked.valid:
         return _KEPT
     if checked.valid is None:

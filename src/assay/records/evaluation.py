@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import UNSET, Struct, UnsetType
 
+from assay.canon import digest
 from assay.records.summary import ValueInterval
 
 EVALUATION_SCHEMA: Final = "assay.evaluation/1"
@@ -96,3 +98,45 @@ class Evaluation(Struct, frozen=True, kw_only=True):
     """The totals over the runs."""
     runs: list[EvaluatedRun]
     """The runs, by id and digest."""
+
+
+def graded_by(settings: Mapping[str, Any]) -> str:
+    """What an evaluation was graded by, in words: pass rates by different rules can't be compared.
+
+    >>> graded_by({"policy": "workflow", "profile": "rag@1"})
+    'policy workflow, profile rag@1, default rubric'
+    """
+    named = {name: settings.get(name) for name in ("policy", "profile", "rubric")}
+    words = [
+        f"{name} {version}" if version else f"default {name}" for name, version in named.items()
+    ]
+    # Two profiles of one name, or in one file, may ask for different things.
+    own = settings.get("own_profile") or settings.get("project_profile")
+    return ", ".join([*words, *([f"own profile {digest(own)[7:15]}"] if own else [])])
+
+
+class LastDecision(NamedTuple):
+    """The last decision about a workflow."""
+
+    digest: str
+    outcome: str | None
+    policy: str | None
+    at: str
+    version: str | None
+    """The version that was decided about, which need not be the newest."""
+
+
+class WorkflowBaseline(NamedTuple):
+    """What the newest evaluation of a workflow is compared with."""
+
+    name: str
+    """The name of the baseline; empty for an earlier evaluation."""
+    evaluation: Evaluation | None
+    """None for a baseline that is not one stored evaluation."""
+    difference: Any = None
+    """Of the pass rates, newest minus baseline, with its interval; None if they can't be compared.
+    """
+    reason: str = ""
+    """Why they can't be compared."""
+    lost: int = 0
+    """Samples of the baseline that the newest lacks; in the difference they count as failed."""

@@ -1,9 +1,9 @@
-"""The grade of one scorecard: every number that decided it, as exact integers, and the findings of
-the rules.
+"""The grade of one scorecard: every number that decided it, as exact integers.
 
 Norms are counts of billionths and scores are counts of hundredths (see `exact`); the properties
 return them as floats. A Grade carries its band edges and its scorecard, so that code that explains
-or draws it needs no rule.
+or draws it needs no rule. Its findings are sentences on these numbers, made when they are read:
+most grades are only counted.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from assay import exact
+from assay.canon import number_text
 from assay.errors import printable
 from assay.records.scorecard import SCORING_SYSTEM, Criterion, Scorecard
 
@@ -133,7 +134,12 @@ class Grade(Struct, frozen=True, kw_only=True):
     scorecard: Scorecard
     policy: str
     policy_digest: str
-    findings: tuple[Finding, ...]
+    policy_threshold: Any
+    """The passing score as the policy writes it."""
+    may_lack_gates: bool
+    """Whether the policy passes a scorecard without a hard gate."""
+    asks_of_judges: bool
+    """Whether the policy or the profile requires anything of judges."""
     grading_system: str
 
     def __bool__(self) -> bool:
@@ -146,6 +152,19 @@ class Grade(Struct, frozen=True, kw_only=True):
         head = f"{self.run_id}: {self.grade}, {self.weighted_score:.2f}, {verdict}"
         fired = (finding.text for finding in self.findings if finding.fired)
         return printable(f"<Grade {'; '.join([head, *fired])}>")
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the rules found, also where they found nothing: a report shows what was checked."""
+        return (
+            *_gate_findings(self),
+            *_score_findings(self.criteria),
+            *_floor_findings(self.criteria),
+            *(_judge_findings(self.criteria) if self.asks_of_judges else ()),
+            *_cap_finding(self),
+            _ABOVE if self.score_units >= self.threshold_units else _BELOW,
+            *_threshold_finding(self),
+        )
 
     @property
     def sample(self) -> str:
@@ -181,6 +200,132 @@ class Grade(Struct, frozen=True, kw_only=True):
     def scoring_system(self) -> str:
         """The version of the scoring system that made the scorecard."""
         return self.scorecard.scoring_system
+
+
+# --- findings
+
+
+_GATES_CLEAR = Finding("hard_gates", False, "", "every hard gate passes")
+_NO_GATES = Finding(
+    "hard_gates", True, "", "the scorecard has no hard gate, so nothing in it could fail the run"
+)
+_GATES_WAIVED = Finding(
+    "hard_gates", False, "", "the scorecard has no hard gate, and the policy allows that"
+)
+FLOORS_CLEAR = Finding("critical_floors", False, "", "every critical floor is met")
+_JUDGES_ADMITTED = Finding(
+    "uncalibrated_judge", False, "", "no score comes from a judge that may not gate"
+)
+_SCORES_THERE = Finding("missing_score", False, "", "every criterion has a score")
+_ABOVE = Finding("pass_threshold", False, "", "the score reaches the threshold")
+_BELOW = Finding("pass_threshold", True, "", "the score is below the threshold")
+
+
+def _gate_findings(grade: Grade) -> list[Finding]:
+    gates = grade.scorecard.hard_gates
+    if not grade.hard_gate_failures:
+        return [_GATES_CLEAR if gates else _GATES_WAIVED if grade.may_lack_gates else _NO_GATES]
+    return [
+        Finding(
+            "hard_gates",
+            True,
+            name,
+            f"{name} {'failed' if gates[name] is False else _UNDETERMINED}",
+        )
+        for name in grade.hard_gate_failures
+    ]
+
+
+_UNDETERMINED = "is undetermined, which counts as failed"
+
+
+def _score_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
+    """The findings on criteria without a score, which count as 0."""
+    findings = [
+        Finding(
+            "missing_score",
+            True,
+            item.criterion.name,
+            f"{item.criterion.name} has no score and counts as 0: {item.criterion.missing}",
+        )
+        for item in criteria
+        if item.criterion.raw_score is None
+    ]
+    return findings or [_SCORES_THERE]
+
+
+def _floor_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
+    """The findings on missed floors and on overrides of floors."""
+    findings = []
+    missed = False
+    for item in criteria:
+        criterion, floor = item.criterion, item.floor_units
+        name, override = criterion.name, criterion.floor_override
+        if item.floor_failed and floor is not None:
+            missed = True
+            text = f"{name} reaches its floor only through an uncalibrated judge"
+            if item.norm_units < floor:
+                norm, short = map(exact.norm_text, (item.norm_units, floor - item.norm_units))
+                text = f"{name} is {norm}, {short} below its floor of {exact.norm_text(floor)}"
+            findings.append(Finding("critical_floors", True, name, text))
+        if override is not None and item.floor_from == "override":
+            text = f"the floor of {name} is set by an override: {override.reason}"
+            findings.append(Finding("floor_override", True, name, text))
+        elif override is not None:
+            text = (
+                f"the scorecard's own override of the floor of {name} does not"
+                " count: only a profile, rubric or policy may lower a floor"
+            )
+            findings.append(Finding("floor_override", False, name, text))
+    return findings if missed else [*findings, FLOORS_CLEAR]
+
+
+def _judge_findings(criteria: tuple[GradedCriterion, ...]) -> list[Finding]:
+    """The findings on scores from judges that may not gate."""
+    findings = []
+    for item in criteria:
+        if item.judge_fault is not None:
+            source = item.criterion.source
+            who = f"by {source.name}, " if source is not None else "by "
+            effect = (
+                "; it cannot pass its floor"
+                if item.floor_units is not None
+                else "; it is shown, and has no floor to pass"
+            )
+            text = (
+                f"{item.criterion.name} is scored {who}an uncalibrated judge:"
+                f" {item.judge_fault}{effect}"
+            )
+            findings.append(Finding("uncalibrated_judge", True, item.criterion.name, text))
+    return findings or [_JUDGES_ADMITTED]
+
+
+def _cap_finding(grade: Grade) -> list[Finding]:
+    if not grade.floor_failures:
+        return []
+    letters = [band.grade for band in grade.bands]
+    bites = letters.index(grade.provisional_grade) < letters.index(grade.floor_cap)
+    return [Finding("floor_cap", bites, "", f"a missed floor caps the grade at {grade.floor_cap}")]
+
+
+def _threshold_finding(grade: Grade) -> list[Finding]:
+    """The finding on a scorecard that sets a threshold, unless it is the policy's."""
+    own = grade.scorecard.pass_threshold
+    if own is None:
+        return []
+    stated, required = (
+        exact.reach(value, exact.SCORE_DIGITS) for value in (own, grade.policy_threshold)
+    )
+    if stated == required:
+        return []
+    card, policy = number_text(own), number_text(grade.policy_threshold)
+    text = f"the scorecard sets the threshold to {card}; the policy's is {policy}"
+    if stated < required == grade.threshold_units:
+        text = (
+            f"the scorecard asks for a threshold of {card}; the policy's {policy} holds,"
+            " because a card may only raise it"
+        )
+    return [Finding("pass_threshold", True, "", text)]
 
 
 Payload = dict[str, Any]

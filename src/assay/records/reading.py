@@ -16,6 +16,7 @@ from assay import exact
 from assay.errors import EvidenceError, Fault, raise_faults
 from assay.files.json_files import Document, show_path
 from assay.records.evidence import Run
+from assay.records.schemas import schema_faults
 from assay.records.scorecard import Scorecard
 from assay.records.typed import convert
 from assay.registry import identifier_fault
@@ -80,9 +81,6 @@ def _refuse(document: Document, faults: list[Fault]) -> None:
 
 
 def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fault]:
-    # only for an error: importing the validator costs as much as all the rest
-    from assay.records.schemas import schema_faults
-
     for number, found in enumerate(schema_faults(kind, document.tree), 1):
         if number > MAX_FAULTS:
             yield document.fault(f"has more faults than the {MAX_FAULTS:,} listed.", code=code)
@@ -93,8 +91,7 @@ def _shape_faults(document: Document, kind: type[Any], code: str) -> Iterable[Fa
 
 
 def _run_faults(run: Run) -> Iterable[Fault]:
-    if run.latency_ms is not None or run.cost_usd is not None:
-        yield from _number_faults("", run, _OPERATIONS)
+    yield from _number_faults("", run, _OPERATIONS)
     for index, step in enumerate(run.steps or ()):
         if step.duration_ms is not None or step.cost_usd is not None:
             yield from _number_faults(f"steps[{index}].", step, ("duration_ms", "cost_usd"))
@@ -126,13 +123,16 @@ _identifier_faults = lru_cache(maxsize=4096)(identifier_fault)
 def _number_faults(prefix: str, record: Any, names: Iterable[str]) -> Iterator[Fault]:
     for name in names:
         value = getattr(record, name)
-        if value is None:
+        if value is None or (type(value) is int and 0 <= value <= _USUAL):
             continue
         try:
             if exact.ratio(value).num < 0:
                 yield Fault(f"is {value}, below zero.", code="SCO-001", path=prefix + name)
         except ValueError as error:
             yield Fault(f"must be a number; {error}.", code="SCO-003", path=prefix + name)
+
+
+_USUAL = 10**15
 
 
 KINDS: dict[str, Callable[[Document], Any]] = {

@@ -10,10 +10,10 @@ import sys
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import jsonschema_rs
 import msgspec
 
 from assay.files.json_files import parse_json
+from assay.records.schemas import engine
 from assay.sandbox.worker import serve
 
 CPU_S = 3
@@ -56,22 +56,22 @@ encode_message = msgspec.msgpack.Encoder().encode
 decode_answer = msgspec.msgpack.Decoder(Checked).decode
 
 
-def linear() -> jsonschema_rs.RegexOptions:
+def linear() -> Any:
     """The regex engine with linear time, which refuses look-around and back references."""
-    return jsonschema_rs.RegexOptions(size_limit=10 * 1024 * 1024, dfa_size_limit=2 * 1024 * 1024)
+    return engine().RegexOptions(size_limit=10 * 1024 * 1024, dfa_size_limit=2 * 1024 * 1024)
 
 
-def compiled(schema: Any, options: Any) -> jsonschema_rs.Draft202012Validator:
+def compiled(schema: Any, options: Any) -> Any:
     """A validator without access to files or the network. Raises ValueError if the schema is not
     usable.
     """
     try:
-        return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=options)
-    except jsonschema_rs.ValidationError as error:
+        return engine().Draft202012Validator(schema, offline=True, pattern_options=options)
+    except engine().ValidationError as error:
         where = ".".join(map(str, error.instance_path))
         raise ValueError(f"{where + ': ' if where else ''}{_first_line(error.message)}") from None
     except (
-        jsonschema_rs.ReferencingError,
+        engine().ReferencingError,
         ValueError,
         TypeError,
         RecursionError,
@@ -80,7 +80,7 @@ def compiled(schema: Any, options: Any) -> jsonschema_rs.Draft202012Validator:
         raise ValueError(_first_line(str(error)) or "unknown") from None
 
 
-def evaluated(validator: jsonschema_rs.Draft202012Validator, value: Any) -> Checked:
+def evaluated(validator: Any, value: Any) -> Checked:
     """Whether a value keeps the schema; undetermined if evaluation gives up anywhere in it."""
     try:
         if validator.is_valid(value):
@@ -94,7 +94,7 @@ def evaluated(validator: jsonschema_rs.Draft202012Validator, value: Any) -> Chec
             broken.append(Broken(tuple(error.instance_path), error.message[:_WORDS]))
             if len(broken) == MAX_FAULTS:
                 break
-    except (jsonschema_rs.ValidationError, ValueError, RecursionError) as error:
+    except (engine().ValidationError, ValueError, RecursionError) as error:
         return Checked(None, problem=_first_line(str(error)))
     return Checked(False, tuple(broken))
 
@@ -108,10 +108,8 @@ def _first_line(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _validator(schema: bytes) -> jsonschema_rs.Draft202012Validator:
-    return compiled(
-        parse_json(schema), jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
-    )
+def _validator(schema: bytes) -> Any:
+    return compiled(parse_json(schema), engine().FancyRegexOptions(backtrack_limit=_BACKTRACKS))
 
 
 def answer(data: bytes) -> bytes:

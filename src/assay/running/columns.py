@@ -17,7 +17,7 @@ from assay.registry import nearest
 from assay.running.assertions import FIELD
 from assay.running.dataset import ID_FIELDS, LoadedDataset
 from assay.running.workflow import LoadedWorkflow
-from assay.scoring.gate_rules import is_absent
+from assay.scoring.gates import is_absent
 
 _EXPECTED = re.compile(r"(?i)(?:expected|gold)[_.-](.+)")
 _LISTS = ("relevant_ids", "tool_calls", "tools", "handoffs")

@@ -23,7 +23,7 @@ from assay.running.columns import (
 )
 from assay.running.dataset import LoadedDataset, lookup
 from assay.running.workflow import LoadedWorkflow
-from assay.scoring.gate_rules import is_absent
+from assay.scoring.gates import is_absent
 
 SHOWN = 20
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from assay.canon import digest
 from assay.errors import InputError, UsageError
+from assay.files.json_files import parse_json
 from assay.files.line_log import LineLog, LogErrors, LogPlace
 from assay.running.dataset import LoadedDataset
 from assay.running.local_code import code_digest
@@ -106,6 +107,11 @@ class RunJournal:
     def run(self, run_id: str) -> bytes:
         """A finished run as JSON, as it was written."""
         return self._log.raw(self._places[run_id])
+
+    def tree(self, run_id: str) -> dict[str, Any]:
+        """The same, parsed."""
+        tree: dict[str, Any] = parse_json(self.run(run_id))
+        return tree
 
     def _take(self, tree: dict[str, Any], place: LogPlace, number: int) -> None:
         if number > 1:

@@ -25,7 +25,7 @@ from assay.running.compatibility import PreparedSample
 from assay.running.dataset import LoadedDataset
 from assay.running.strategies import CallPlan, Unfinished
 from assay.running.workflow import LoadedWorkflow
-from assay.scoring.gate_rules import may_be_forbidden
+from assay.scoring.gates import may_be_forbidden
 from assay.tracing.failures import MAX_ERROR, CallFailed, describe, ending
 from assay.tracing.recorder import Recorder, ToolCheck, elapsed_ms
 from assay.tracing.rules import keeps, listed_tools

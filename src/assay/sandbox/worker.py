@@ -3,7 +3,7 @@ untrusted code.
 
 `WorkerProcess` is the caller's side: one process answers many requests, each four bytes of length
 and the data, and is killed with its session. `serve` is the other side. The modules that use both
-define the data: `tools.reading.engine` and `records.schema_worker`.
+define the data: `tools.reading` and `records.schema_worker`.
 """
 
 from __future__ import annotations

@@ -8,41 +8,144 @@ the profile lacks, and removes none; it never touches gates. Scoring runs a `Sco
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from msgspec import structs
+from msgspec import Meta, structs
 
 from assay import exact
 from assay.canon import digest
 from assay.errors import FormulaError, ShelfError
-from assay.formulas import FORMULAS, floor_norm
-from assay.records.scorecard import SCORING_SYSTEM, Selection
+from assay.formulas import FORMULAS, floor_norm, formula
+from assay.formulas.formula import Formula
+from assay.records.evidence import ClosedRecord, Number
+from assay.records.scorecard import SCORING_SYSTEM, Criterion, Floor, FloorOverride, Selection
 from assay.records.shape import Faults, read_shelf_record
-from assay.records.systems import is_published, system_of
+from assay.records.systems import FIRST, Version, is_published, system_of
 from assay.registry import near_miss
-from assay.scoring.gate import Gate
-from assay.scoring.gates import GATES, REQUIRED
+from assay.scoring.gates import GATES, REQUIRED, Gate
 from assay.scoring.metrics import MEASURES
-from assay.scoring.metrics.measure import Measure
+from assay.scoring.metrics.measure import Measure, fields_text
 from assay.scoring.metrics.params import param_faults
 from assay.scoring.metrics.similarity import ADVISORY
-from assay.scoring.profile_record import GateRef, Profile, ProfileCriterion, ProfileJudgeTerms
 
 if TYPE_CHECKING:
     from assay.files.json_files import Document
     from assay.scoring.rubric import Rubric
 
-__all__ = [
-    "GateRef",
-    "PlannedCriterion",
-    "PlannedGate",
-    "Profile",
-    "ProfileCriterion",
-    "ProfileJudgeTerms",
-    "ScoringPlan",
-    "load_profile",
-    "make_plan",
-]
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class GateRef(ClosedRecord, frozen=True):
+    """A gate that a profile requires."""
+
+    id: str
+    """The gate."""
+    params: dict[str, Any] = {}
+    """Parameters that differ from the gate's defaults."""
+    verdict: bool = False
+    """Whether its verdict always comes with the run."""
+    title: str | None = None
+    """The name that people see."""
+
+
+class ProfileCriterion(ClosedRecord, frozen=True):
+    """One weighted criterion of a profile."""
+
+    id: str
+    """The criterion's name."""
+    label: Text
+    """The name that people see."""
+    weight: Number
+    """Its share of the weighted score, relative to the other weights."""
+    layer: Literal[1, 2, 3]
+    """1 objective, 2 rubric or judge, 3 operations."""
+    formula: str
+    """The formula that maps the raw score to 0..1."""
+    params: dict[str, Any] = {}
+    """The parameters of the formula."""
+    measure: str | None = None
+    """The measure that computes the raw score from the evidence; without one, the score comes with
+    the run.
+    """
+    measure_params: dict[str, Any] = {}
+    """The parameters of the measure."""
+    role: str | None = None
+    """What it measures, such as `correctness`; policies set floors by role."""
+    critical_floor: Floor = None
+    """The score below which the run fails, as `{raw: x}` or `{norm: x}`."""
+    floor_override: FloorOverride | None = None
+    """A floor below the one that the role demands, with its reason."""
+
+    def scored(self, raw_score: Any, **known: Any) -> Criterion:
+        """The criterion on a scorecard, with its raw score and what is known of it."""
+        return Criterion(
+            name=self.id,
+            raw_score=raw_score,
+            formula_id=self.formula,
+            params=self.params,
+            weight=self.weight,
+            critical_floor=self.critical_floor,
+            floor_override=self.floor_override,
+            role=self.role,
+            layer=self.layer,
+            label=self.label,
+            **known,
+        )
+
+
+class ProfileJudgeTerms(ClosedRecord, frozen=True):
+    """What is required of the judges behind scores that the profile doesn't measure.
+
+    With `calibration: required`, no score passes a floor without an admitted card of its judge,
+    under any policy; `by_policy` leaves that to the policy's terms. With `order: both`, a pairwise
+    score passes no floor unless the evidence has how often the two orders disagreed.
+    """
+
+    calibration: Literal["required", "by_policy"]
+    """Whether every judge needs a card, or the policy decides."""
+    order: Literal["both"] | None = None
+    """`both`: pairs must be judged in both orders."""
+
+
+class Profile(ClosedRecord, frozen=True):
+    """How one family of workflows is scored."""
+
+    profile: Text
+    """The profile's name."""
+    version: int | str
+    """Its version. A published version never changes."""
+    title: Text
+    """The name that people see."""
+    family: Text
+    """The workflow family that it serves."""
+    gates: list[GateRef]
+    """The gates besides the five that every run must pass."""
+    criteria: Annotated[list[ProfileCriterion], Meta(min_length=1)]
+    """The criteria, each with its weight."""
+    alias: str | None = None
+    """A short name, such as `A`."""
+    rubric: str | None = None
+    """The rubric that a judge scores by."""
+    judge: ProfileJudgeTerms | None = None
+    """What is required of judges."""
+    scoring_system: Version = FIRST
+    """The version of the scoring system that it needs."""
+    description: str | None = None
+    """What it is for."""
+    made_from: str | None = None
+    """What Assay made the profile from, such as the metrics of a result file; null if somebody
+    wrote it.
+    """
+    not_graded: list[str] = []
+    """The metrics that a made profile leaves out, because their scale or direction is unknown."""
+
+    @property
+    def id(self) -> str:
+        """`name@version`."""
+        return f"{self.profile}@{self.version}"
+
+
+# --- reading
 
 _VERDICT = "; one whose verdict comes with the run says `verdict: true`"
 
@@ -92,22 +195,22 @@ def load_profile(document: Document) -> Profile:
                 f"'{item.id}' is a gate; a gate carries no weight.",
                 "Name it under `gates`.",
             )
-        formula = FORMULAS.get(item.formula)
-        if formula is None:
+        scale = FORMULAS.get(item.formula)
+        if scale is None:
             faults.add(
                 (*at, "formula"),
                 f"no formula is named '{item.formula}'.{FORMULAS.near(item.formula)}",
             )
             continue
-        if set(item.params) != set(formula.params):
+        if set(item.params) != set(scale.params):
             faults.add(
                 (*at, "params"),
-                f"{formula.id} takes the parameters {', '.join(formula.params) or 'none'}, not"
+                f"{scale.id} takes the parameters {', '.join(scale.params) or 'none'}, not"
                 f" {', '.join(item.params) or 'none'}.",
             )
         else:
             try:
-                formula.check_params(item.params)
+                scale.check_params(item.params)
             except FormulaError as error:
                 faults.add((*at, "params"), error.message)
                 continue
@@ -168,17 +271,30 @@ class PlannedGate(NamedTuple):
 
 
 class PlannedCriterion(NamedTuple):
-    """A criterion to score, and the measure that computes it from the evidence, if any."""
+    """A criterion to score, the formula that reads its score, and the measure that computes it from
+    the evidence, if any.
+    """
 
     spec: ProfileCriterion
+    formula: Formula
     measure: Measure | None
     measure_params: dict[str, Any] = {}
+    not_given: str = ""
+    """What is noted if a run brings a score for it although it is measured."""
 
 
 def _planned(item: ProfileCriterion) -> PlannedCriterion:
-    measure = MEASURES.named(item.measure) if item.measure else None
+    scale = formula(item.formula)
+    if not item.measure:
+        return PlannedCriterion(item, scale, None)
+    measure = MEASURES.named(item.measure)
     return PlannedCriterion(
-        item, measure, {**measure.params, **item.measure_params} if measure is not None else {}
+        item,
+        scale,
+        measure,
+        {**measure.params, **item.measure_params},
+        f"'{item.id}' is measured from the evidence ({fields_text(measure.evidence)}); the score"
+        " that came with the run does not count",
     )
 
 

@@ -114,20 +114,23 @@ def criterion_sources(
     rubric: Rubric | None = None,
     scorers: Collection[str] = (),
     absent: Collection[str] = (),
+    no_judge: str = "none is configured",
 ) -> list[EvidenceSource]:
     """The source of each gate, required ones first, and of each criterion.
 
     `rubric` is what the judge scores by (the profile's, unless another was chosen); `scorers` are
     the criteria and gates that scorers and assertions fill; `absent` are fields that this
-    configuration is known not to provide, such as `expected.relevant_ids` or `tests`.
+    configuration is known not to provide, such as `expected.relevant_ids` or `tests`; `no_judge`
+    says why there is none.
     """
     judged = {item.name for item in rubric.criteria} if rubric is not None else set()
+    lacks_judge = "" if judge else no_judge
     sources: list[EvidenceSource] = []
     for name in dict.fromkeys((*REQUIRED, *(ref.id for ref in profile.gates))):
         gate = GATES.get(name)
         field = f"gates.{name}"
         if gate is not None and gate.is_computed:
-            sources.append(_read(name, "gate", name, gate.evidence, judge, absent))
+            sources.append(_read(name, "gate", name, gate.evidence, lacks_judge, absent))
         elif field in GIVERS and not _is_absent(field, absent):
             sources.append(EvidenceSource(name, "gate", "measured", name, (field,)))
         elif name in scorers:
@@ -140,14 +143,14 @@ def criterion_sources(
     for item in profile.criteria:
         if item.measure is not None:
             sheet = MEASURES[item.measure].evidence
-            sources.append(_read(item.id, "criterion", item.measure, sheet, judge, absent))
+            sources.append(_read(item.id, "criterion", item.measure, sheet, lacks_judge, absent))
         elif item.id in scorers:
             sources.append(EvidenceSource(item.id, "criterion", "scorer", item.id))
         elif item.id in judged:
             sources.append(
                 EvidenceSource(item.id, "criterion", "judge", "judge rubric")
                 if judge
-                else _nowhere(item.id, "criterion", (), "a judge scores it, and none is configured")
+                else _nowhere(item.id, "criterion", (), f"a judge scores it, and {no_judge}")
             )
         else:
             sources.append(
@@ -166,10 +169,12 @@ def _read(
     of: Literal["criterion", "gate"],
     reader: str,
     evidence: tuple[tuple[str, ...], ...],
-    judge: bool,
+    lacks_judge: str,
     absent: Collection[str],
 ) -> EvidenceSource:
-    """The source of a computed value: the first of its alternatives that can be filled."""
+    """The source of a computed value: the first of its alternatives that can be filled.
+    `lacks_judge` says why no judge decides; empty if one does.
+    """
     problem = ""
     wanted: tuple[str, ...] = ()
     for fields in evidence:
@@ -181,9 +186,7 @@ def _read(
                 lacks = lacks or f"it needs `{field}`, {_NOT_GIVEN.get(giver, NOT_RECORDED)}"
             elif giver == JUDGE:
                 by_judge = True
-                lacks = lacks or (
-                    "" if judge else f"a judge decides `{field}`, and none is configured"
-                )
+                lacks = lacks or (lacks_judge and f"a judge decides `{field}`, and {lacks_judge}")
         if not lacks:
             return EvidenceSource(name, of, "judge" if by_judge else "measured", reader, fields)
         problem, wanted = problem or lacks, wanted or fields

@@ -24,10 +24,9 @@ from assay.server.streams import Key
 from assay.services.grading import Grader
 from assay.store import events as stored_events
 from assay.store import queue
-from assay.store.database_errors import is_away
-from assay.store.databases import Database
+from assay.store.databases import Database, is_away
 from assay.store.events import Event, Live, RunUpdate
-from assay.store.serving import now_text
+from assay.store.tables import now_text
 from assay.views import events
 
 STALE_MS = 30_000

@@ -28,14 +28,13 @@ from assay.server.problems import Problem
 from assay.server.state import Services
 from assay.services.storing import EvaluationBuilder, run_groups
 from assay.store import events as stored_events
-from assay.store import executions, jobs
+from assay.store import executions
 from assay.store.drafts import Draft
+from assay.store.drafts import key as index_key
 from assay.store.events import CANCELLED, DONE, EVALUATING, EXECUTING, FAILED, QUEUED, RunUpdate
-from assay.store.executions import STATES, Placed
-from assay.store.facets import key as index_key
-from assay.store.jobs import Job
-from assay.store.listing import grades_of
-from assay.store.serving import now_text
+from assay.store.executions import STATES, Job, Placed
+from assay.store.reading import grades_of
+from assay.store.tables import now_text
 from assay.views import events
 
 WAITING = 64
@@ -276,7 +275,7 @@ async def ended(services: Services, find: Callable[[], Job], wait_s: float) -> J
     while True:
         job = await asyncio.to_thread(find)
         left = until - loop.time()
-        if left <= 0 or services.stopping or job.state not in jobs.OPEN:
+        if left <= 0 or services.stopping or job.state not in executions.OPEN:
             return job
         await asyncio.sleep(min(LOOK_S, left))
 
@@ -311,7 +310,7 @@ class Executor:
         if len(self._works) >= AT_ONCE or self._services.stopping:
             return False
         job = await asyncio.to_thread(
-            jobs.claim,
+            executions.claim,
             self._services.ledger.database,
             self._owner,
             able=self.offered is not None,
@@ -338,7 +337,7 @@ class ExecutionWork:
         self._offered = offered
         self._job = job
         self._owner = owner
-        self._why = "cancel" if job.state == jobs.CANCELLING else ""
+        self._why = "cancel" if job.state == executions.CANCELLING else ""
         self._child: WorkflowProcess | None = None
         self._runs = ExecutionRuns(services, job, owner)
 
@@ -361,19 +360,19 @@ class ExecutionWork:
                 raise ExecutionLost
             if self._why == "ending":
                 await self._runs.settle()
-                await self._report(state=jobs.QUEUED)
+                await self._report(state=stored_events.QUEUED)
                 return
             if fault is not None:
-                state = jobs.FAILED
+                state = stored_events.FAILED
                 await self._runs.fail(fault)
             elif self._why == "cancel":
-                state = jobs.CANCELLED
+                state = stored_events.CANCELLED
                 await self._runs.cancel()
             else:
-                state = jobs.DONE
+                state = stored_events.DONE
             await self._runs.settle()
             await self._runs.evaluate_rest()
-            if state == jobs.DONE:
+            if state == stored_events.DONE:
                 await self._evaluation()
             faults = [*self._job.progress["faults"]]
             if fault is not None:
@@ -406,7 +405,7 @@ class ExecutionWork:
         self, progress: Mapping[str, Any] | None = None, *, state: str | None = None
     ) -> str | None:
         return await asyncio.to_thread(
-            jobs.report,
+            executions.report,
             self._services.ledger.database,
             self._job,
             self._owner,
@@ -424,7 +423,7 @@ class ExecutionWork:
                     "beat", level="warning", execution=self._job.id, message=error.message
                 )
                 continue
-            if state != jobs.RUNNING:
+            if state != stored_events.RUNNING:
                 self.stop("lost" if state is None else "cancel")
 
     async def _execute(self) -> AssayError | None:

@@ -20,8 +20,7 @@ from assay.files.json_files import parse_json
 from assay.server.grading import DraftedGrade
 from assay.server.logs import Log
 from assay.server.metrics import Metrics
-from assay.views.exporting import Event, OtlpTarget, events_of, send
-from assay.views.telemetry import origin_of, refusal
+from assay.views.otel_export import Event, OtlpTarget, events_of, origin_of, refusal, send
 
 MAX_WAITING = 10_000
 """Grades that may wait."""

@@ -8,13 +8,10 @@ from typing import Any, NamedTuple
 
 from msgspec import Raw
 
-from assay.canon import digest
 from assay.files.json_files import Document
-from assay.records.digests import in_one_order
 from assay.services.grading import Grader
-from assay.services.payload import payload as payload_of
-from assay.services.storing import NO_BASIS, Basis, settled
-from assay.store.drafts import Draft, Stored, evidence_draft, graded_drafts
+from assay.services.storing import NO_BASIS, Basis, drafts_of, settled
+from assay.store.drafts import Draft, Stored
 
 
 class BasedGrader(Grader):
@@ -68,14 +65,7 @@ def make(
 ) -> DraftedGrade:
     """Grade one document, storing nothing yet. Raises an error for a faulty document."""
     graded = grader.grade(settled(document))
-    evidence = evidence_draft(graded.evidence, author=author)
-    identity = None
-    if graded.run is not None:
-        # A run in its one order has one digest, in the ledger and in its grade.
-        ordered = in_one_order(graded.run)
-        identity = evidence.name if ordered is graded.run else digest(ordered)
-    payload = payload_of(graded.grade, graded.run, identity=identity)
-    card = graded.grade.scorecard
+    payload = graded.payload()
     basis = grader.basis if isinstance(grader, BasedGrader) else NO_BASIS
-    drafts = graded_drafts(evidence, card, payload, author=author, links=basis.links)
-    return DraftedGrade(payload, [*basis.drafts, *drafts], drafts[0])
+    drafts = drafts_of(graded, payload, basis=basis, author=author)
+    return DraftedGrade(payload, drafts, drafts[len(basis.drafts)])

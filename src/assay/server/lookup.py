@@ -18,7 +18,7 @@ from assay.services.storing import newest_own, own_run
 from assay.store.baselines import find_baseline
 from assay.store.drafts import DIGEST as DIGEST
 from assay.store.drafts import Item
-from assay.store.listing import GradeOf, evidence_of, grades_of
+from assay.store.reading import GradeOf, evidence_of, grades_of
 
 MAX_SIDE = 20_000
 """How many records one side of a decision may have."""

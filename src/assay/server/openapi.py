@@ -10,7 +10,7 @@ from assay.records.evidence import Run
 from assay.records.scorecard import Scorecard
 from assay.server.bodies import JSON, LINES
 from assay.server.problems import MEDIA_TYPE
-from assay.views.event_schema import inlined
+from assay.views.events import inlined
 
 PROBLEM_SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from assay.canon import encode
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError, printable
 from assay.errors.codes import CODES as CODES
-from assay.store.database_errors import NoRoom
+from assay.store.databases import NoRoom
 
 MEDIA_TYPE = "application/problem+json"
 MAX_FAULTS = 100

@@ -10,13 +10,11 @@ from typing import Any
 
 import msgspec
 
+from assay.records.grade_line import GradeLine
 from assay.server.state import Services
 from assay.services.storing import own_run
-from assay.store.drafts import Item
-from assay.store.facets import moment_key
-from assay.store.listing import GradeOf, evidence_of, grades_of
-from assay.store.reading import SPAN, span_moment
-from assay.views.grade_line import GradeLine
+from assay.store.drafts import Item, moment_key
+from assay.store.reading import SPAN, GradeOf, evidence_of, grades_of, span_moment
 
 LOOKED_AT = 2000
 """How many rows are examined for one page."""

@@ -13,8 +13,8 @@ from functools import lru_cache
 import msgspec
 
 from assay.errors import UsageError
+from assay.project.release import ReleaseSettings
 from assay.sandbox.safe_path import end_safe_path
-from assay.services.release_settings import ReleaseSettings
 
 VARIABLE = "ASSAY_SERVER_SETTINGS"
 """Where worker processes find their settings."""

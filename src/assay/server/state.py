@@ -37,8 +37,8 @@ from assay.services.evaluation_choice import OWN
 from assay.services.storing import basis_of, links_draft, on_top
 from assay.store.drafts import Link
 from assay.store.ledger import Ledger, open_ledger
-from assay.store.listing import grades_of
-from assay.views.exporting import configured
+from assay.store.reading import grades_of
+from assay.views.otel_export import configured
 
 R = TypeVar("R")
 

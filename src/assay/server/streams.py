@@ -23,9 +23,8 @@ from assay.server.settings import ServerSettings
 from assay.store import events as stored_events
 from assay.store.databases import Database
 from assay.store.events import StoredEvent
-from assay.store.serving import live_runs
-from assay.views.event_schema import LAST
-from assay.views.events import HEARTBEAT, frame
+from assay.store.tables import live_runs
+from assay.views.events import HEARTBEAT, LAST, frame
 
 KEPT = 200
 """How many events of a watched run are kept in memory."""

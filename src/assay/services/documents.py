@@ -56,7 +56,7 @@ _CORE: dict[str, DocumentKind] = {
         "`assay grade` reads it, for teams that score with their own scripts.",
     ),
     "config": DocumentKind(
-        "assay.running.config:ConfigFile",
+        "assay.project.config:ConfigFile",
         "The configuration of a project, `assay.yaml`.",
         "`assay init` writes one; every command takes its defaults from it.",
     ),
@@ -111,7 +111,7 @@ _CORE: dict[str, DocumentKind] = {
         is_input=False,
     ),
     "event": DocumentKind(
-        "assay.views.event_schema:SCHEMA",
+        "assay.views.events:SCHEMA",
         "One event of a run.",
         "`assay run --events` and the server's streams write it; see [Events](../events.md).",
         is_input=False,

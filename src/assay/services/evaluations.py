@@ -164,10 +164,7 @@ def find_evaluation(
 
 def evaluation_names(ledger: Ledger, *, project: str) -> list[str]:
     """The names of the evaluations, the newest first."""
-    # it loads the database, which files alone don't need
-    from assay.store.listing import evaluation_tags
-
-    return evaluation_tags(ledger.database, project, "name:")
+    return ledger.evaluation_tags("name:", project=project)
 
 
 def need_evaluation(

@@ -6,16 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
+from assay.canon import canonical
 from assay.errors import EvidenceError, Fault, InputError, ShelfError
 from assay.files.json_files import Document
 from assay.files.yaml_files import locate
-from assay.grading.grade import grade as _grade
+from assay.grading.grade import grade_by, plan_of
+from assay.grading.plan import GradingPlan, GradingPlans, JudgesOf
 from assay.grading.policy import Rules, make_rules
 from assay.library.shelf import Shelf
+from assay.records.digests import in_one_order, run_digest
 from assay.records.evidence import JudgeOn, Run, Workflow
 from assay.records.grade import Grade, Payload
 from assay.records.reading import read_run, read_scorecard
@@ -51,14 +55,20 @@ class Grader:
         now: datetime | None = None,
     ) -> None:
         self.shelf = shelf
-        self.rules: Rules = make_rules(shelf.policy(policy))
+        self._of_cards = GradingPlans(make_rules(shelf.policy(policy)))
         self.judges = _admitted(cards, self.rules, now)
         self._profile = profile
         self.rubric = rubric
         """The rubric that was chosen for all runs, if one was."""
         self._plans: dict[tuple[str | None, ...], ScoringPlan] = {}
+        self._of_runs: dict[tuple[str | None, ...], GradingPlan] = {}
         self._by_profile: dict[str, ScoringPlan | None] = {}
         self._required = None if profile is None else self._planned(None, None, None)
+
+    @property
+    def rules(self) -> Rules:
+        """The policy, as the numbers that grading compares."""
+        return self._of_cards.rules
 
     def grade(self, document: Document) -> Graded:
         """Grade a parsed document. Raises `InputError` for one that is malformed or is neither a
@@ -69,7 +79,7 @@ class Grader:
         try:
             if kind == "assay.run/1":
                 run = read_run(document)
-                return Graded(self.grade_card(self.scorecard(run), scored=True), run)
+                return Graded(self.grade_run(run), run)
             if kind == "assay.scorecard/1":
                 card = read_scorecard(document)
                 return Graded(self.grade_card(self.required(card)), None, card)
@@ -80,23 +90,25 @@ class Grader:
             raise located(error, document) from None
         raise located(_unknown_kind(document, kind), document)
 
+    def grade_run(self, run: Run) -> Grade:
+        """Score and grade a run."""
+        from assay.scoring.scorecard import scored
+
+        asked = _asked_by(run)
+        plan = self._planned(*asked)
+        card, norms = scored(run, plan)
+        grading_plan = self._of_runs.get(asked)
+        if grading_plan is None:
+            terms = _judges_of(self._plan_of(card), card, scored=True)
+            grading_plan = self._of_runs[asked] = plan_of(card, self._of_cards, terms)
+        return grade_by(card, grading_plan, judges=self.judges, norms=norms)
+
     def grade_card(self, card: Scorecard, *, scored: bool = False) -> Grade:
         """Grade a scorecard unchanged. If Assay `scored` it from a run, the measured criteria of
         its profile are known not to come from a judge.
         """
-        plan = self._plan_of(card)
-        if plan is None:
-            return _grade(card, self.rules, judges=self.judges)
-        known = scored and plan.digests["profile"] == card.digests.get("profile")
-        terms = plan.judge
-        return _grade(
-            card,
-            self.rules,
-            judges=self.judges,
-            measured=plan.measured if known else frozenset(),
-            calibrated=terms is not None and terms.calibration == "required",
-            both_orders=terms is not None and terms.order == "both",
-        )
+        terms = _judges_of(self._plan_of(card), card, scored=scored)
+        return grade_by(card, plan_of(card, self._of_cards, terms), judges=self.judges)
 
     def _plan_of(self, card: Scorecard) -> ScoringPlan | None:
         """The plan of the profile that a card names; None if it names none, or one that is not on
@@ -119,8 +131,7 @@ class Grader:
         """Score a run by its plan."""
         from assay.scoring.scorecard import score as score_run
 
-        workflow = run.workflow
-        return score_run(run, self._planned(workflow.family, workflow.profile, workflow.rubric))
+        return score_run(run, self._planned(*_asked_by(run)))
 
     def required(self, scorecard: Scorecard) -> Scorecard:
         """A scorecard, held to its own status, and to the chosen profile or else the one that it
@@ -188,6 +199,28 @@ class Grader:
         return WorkflowPlan(profile, plan, rubric)
 
 
+def _asked_by(run: Run) -> tuple[str | None, str | None, str | None]:
+    """The family, profile and rubric that a run's workflow names."""
+    workflow = run.workflow
+    return workflow.family, workflow.profile, workflow.rubric
+
+
+def _judges_of(plan: ScoringPlan | None, card: Scorecard, *, scored: bool) -> JudgesOf:
+    """What the profile of a card says of its scores."""
+    if plan is None:
+        return _NO_TERMS
+    known = scored and plan.digests["profile"] == card.digests.get("profile")
+    terms = plan.judge
+    return JudgesOf(
+        plan.measured if known else frozenset(),
+        calibrated=terms is not None and terms.calibration == "required",
+        both_orders=terms is not None and terms.order == "both",
+    )
+
+
+_NO_TERMS = JudgesOf()
+
+
 def _admitted(
     cards: Sequence[Mapping[str, Any]], rules: Rules, now: datetime | None
 ) -> dict[JudgeOn, str | None]:
@@ -205,19 +238,39 @@ class Graded:
     evidence. Readers may set `document`.
     """
 
-    __slots__ = ("document", "evidence", "grade", "run")
+    __slots__ = ("_digest", "_text", "document", "evidence", "grade", "run")
 
     def __init__(self, grade: Grade, run: Run | None, card: Scorecard | None = None) -> None:
         self.grade = grade
         self.run = run
         self.evidence = run or card
         self.document: Document | None = None
+        self._text: bytes | None = None
+        self._digest: str | None = None
+
+    def run_text(self) -> bytes:
+        """The canonical JSON of the run, made once: a ledger stores it, and its digest is in the
+        grade.
+        """
+        if self._text is None:
+            self._text = canonical(self.run)
+        return self._text
+
+    @property
+    def run_digest(self) -> str | None:
+        """The digest of the run, computed once; None without a run."""
+        if self._digest is None and self.run is not None:
+            if in_one_order(self.run) is self.run:
+                self._digest = f"sha256:{sha256(self.run_text()).hexdigest()}"
+            else:
+                self._digest = run_digest(self.run)
+        return self._digest
 
     def payload(self) -> Payload:
         """The result in the form of `assay.grades/1`."""
         from assay.services.payload import payload  # a line on a terminal explains nothing
 
-        return payload(self.grade, self.run)
+        return payload(self.grade, self.run_digest)
 
 
 def located(error: InputError, document: Document) -> InputError:

@@ -23,12 +23,12 @@ from msgspec import Struct
 
 from assay.errors import InputError, UsageError
 from assay.files.atomic import make_folder, refuse_links_out, sync_folder_of, sync_tree
+from assay.files.tables import encode_row, load_duckdb, write_parquet
 from assay.records.evidence import Source
 from assay.release.sides import judge_text
 from assay.store.drafts import Item
 from assay.store.ledger import Ledger
-from assay.store.listing import evidence_of
-from assay.views.parquet import encode_row, load_duckdb, write_parquet
+from assay.store.reading import evidence_of
 
 PAGE = 100
 PARTITIONS = ("project", "profile", "day")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from assay.canon import canonical, time_of
 from assay.errors import NotEnoughEvidence
 from assay.release.baseline import StoredBaseline, find, moment_of, names, no_baseline
+from assay.store.baselines import KeptBaseline, baseline_names, find_baseline, list_baselines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from assay.services.storing import Store
-    from assay.store.baselines import KeptBaseline
 
 
 _SHORT = len("sha256:") + 12
@@ -53,8 +53,6 @@ def _refuse_older(stored: StoredBaseline, name: str, store: Store) -> None:
     one that replaced it, as after a rollback: with a copy of the folder that lacks it, a candidate
     would be compared with a version that was replaced.
     """
-    from assay.store.baselines import find_baseline
-
     kept = find_baseline(store.ledger, name, project=store.project)
     if kept is None or _is_same(kept.record, stored):
         return
@@ -74,8 +72,6 @@ def _refuse_older(stored: StoredBaseline, name: str, store: Store) -> None:
 
 
 def _was_kept(stored: StoredBaseline, name: str, store: Store) -> bool:
-    from assay.store.baselines import list_baselines
-
     listed = list_baselines(store.ledger, project=store.project)
     return any(
         each.kept.record.get("name") == name and _is_same(each.kept.record, stored)
@@ -97,8 +93,6 @@ def _is_same(record: Mapping[str, Any], stored: StoredBaseline) -> bool:
 
 
 def _in_ledger(folder: str, name: str, store: Store) -> FoundBaseline:
-    from assay.store.baselines import baseline_names, find_baseline
-
     ledger, project = store.ledger, store.project
     place = f"the project '{project}' of {ledger.where}"
     kept = find_baseline(ledger, name, project=project)

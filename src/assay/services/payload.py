@@ -8,13 +8,12 @@ from typing import Any
 from assay import exact
 from assay.formulas import FORMULAS, raw_of
 from assay.grading.explain import explain
-from assay.records.digests import run_digest, scorecard_digest
-from assay.records.evidence import Run
+from assay.records.digests import scorecard_digest
 from assay.records.grade import Grade, GradedCriterion, Payload
 
 
-def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None) -> Payload:
-    """A grade as a JSON-ready document. `identity` is the digest of the run, if already known."""
+def payload(grade: Grade, run: str | None = None) -> Payload:
+    """A grade as a JSON-ready document. `run` is the digest of the run, if there is one."""
     explanation = explain(grade)
     card = grade.scorecard
     layers: dict[str, float | None] = {"1": None, "2": None, "3": None}
@@ -44,7 +43,7 @@ def payload(grade: Grade, run: Run | None = None, *, identity: str | None = None
         **FORMULAS.fingerprints(item.criterion.formula_id for item in grade.criteria),
     }
     if run is not None:
-        digests["run"] = identity or run_digest(run)
+        digests["run"] = run
     return {
         "run_id": grade.run_id,
         "passed": grade.passed,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from assay.canon import plain
 from assay.services.grading import Grader
-from assay.views.documents import plain
 
 _BY = ("profile", "rubric", "policy")
 

@@ -19,29 +19,43 @@ from msgspec.json import Decoder
 
 from assay.errors import AssayError
 from assay.records.decision import DECISION_SCHEMA
-from assay.records.evaluation import EvaluatedRun, Evaluation, VersionedName
-from assay.services.evaluations import StoredEvaluation, brief_evaluations, read_evaluation
-from assay.services.storing import own_run
-from assay.stats.intervals import rate_difference
-from assay.store import recent
-from assay.store.drafts import Item
-from assay.store.facets import key
-from assay.store.ledger import Ledger
-from assay.store.listing import PassCount, evaluated_samples, evidence_of, grades_of, sample_counts
-from assay.store.names import ActiveWorkflow, active_workflows
-from assay.views.evaluations import graded_by
-from assay.views.sample_query import Baseline, SampleQuery, missing_samples, select_samples
-from assay.views.samples import (
+from assay.records.evaluation import (
+    EvaluatedRun,
+    Evaluation,
+    LastDecision,
+    VersionedName,
+    WorkflowBaseline,
+    graded_by,
+)
+from assay.records.samples import (
+    Baseline,
     SampleEvidence,
+    SampleQuery,
     SampleRow,
     SampleRun,
     fold_samples,
+    missing_samples,
     sample_evidence,
     sample_grade,
     sample_name,
+    select_samples,
     with_evidence,
 )
-from assay.views.workflow_card import CardBaseline, CardDecision
+from assay.services.evaluations import StoredEvaluation, brief_evaluations, read_evaluation
+from assay.services.storing import own_run
+from assay.stats.intervals import rate_difference
+from assay.store import reading
+from assay.store.drafts import Item, key
+from assay.store.ledger import Ledger
+from assay.store.reading import (
+    ActiveWorkflow,
+    PassCount,
+    active_workflows,
+    evaluated_samples,
+    evidence_of,
+    grades_of,
+    sample_counts,
+)
 
 _RUNS_AT_ONCE = 100  # a run may be megabytes
 _REMEMBERED = 60_000
@@ -247,9 +261,9 @@ def newest_evaluations(
     ledger: Ledger, project: str, limit: int, **only: Any
 ) -> list[StoredEvaluation]:
     """The last evaluations, the newest first, without their runs; `only` narrows them down as
-    `recent.newest` does.
+    `reading.newest` does.
     """
-    briefs = recent.newest(ledger.database, project, "evaluation", limit=limit, **only)
+    briefs = reading.newest(ledger.database, project, "evaluation", limit=limit, **only)
     return brief_evaluations(ledger, project, [brief.digest for brief in briefs])
 
 
@@ -548,8 +562,8 @@ class WorkflowState(NamedTuple):
     """The newest first, without their lists of runs."""
     changed: tuple[str, ...] = ()
     """Digests of evaluations that don't match their digests, or can't be read."""
-    baseline: CardBaseline | None = None
-    decision: CardDecision | None = None
+    baseline: WorkflowBaseline | None = None
+    decision: LastDecision | None = None
 
     @property
     def name(self) -> str:
@@ -560,7 +574,7 @@ class WorkflowState(NamedTuple):
 def listed_workflows(ledger: Ledger, project: str) -> list[ActiveWorkflow]:
     """Every workflow of a project, the one with the newest run or evaluation first."""
     known = {workflow.id: workflow for workflow in active_workflows(ledger.database, project)}
-    for evaluation in recent.newest(ledger.database, project, "evaluation", limit=5 * EVALUATIONS):
+    for evaluation in reading.newest(ledger.database, project, "evaluation", limit=5 * EVALUATIONS):
         if evaluation.workflow is not None:  # graded again, or its runs were forgotten
             before = known.get(evaluation.workflow, ActiveWorkflow(evaluation.workflow, 1, 0, 0))
             known[evaluation.workflow] = before._replace(
@@ -597,13 +611,13 @@ def workflow_states(
 
 
 def evaluations_graded_by(
-    ledger: Ledger, project: str, wanted: Callable[[recent.GradedBy, Evaluation], bool]
+    ledger: Ledger, project: str, wanted: Callable[[reading.GradedBy, Evaluation], bool]
 ) -> list[StoredEvaluation]:
     """Those of the last evaluations of a project that were graded by something, the newest first,
     without their runs.
     """
-    briefs = recent.newest(ledger.database, project, "evaluation", limit=NEWEST_LOOKED_AT)
-    graded = recent.graded_by(ledger.database, project, [brief.seq for brief in briefs])
+    briefs = reading.newest(ledger.database, project, "evaluation", limit=NEWEST_LOOKED_AT)
+    graded = reading.graded_by(ledger.database, project, [brief.seq for brief in briefs])
     evaluations = brief_evaluations(
         ledger, project, [brief.digest for brief in briefs if brief.seq in graded]
     )
@@ -620,7 +634,7 @@ def _with_evaluations(
     """A workflow with its last evaluations, without those of chosen samples, and the digests of
     those that can't be trusted.
     """
-    briefs = recent.newest(
+    briefs = reading.newest(
         ledger.database,
         project,
         "evaluation",
@@ -641,7 +655,7 @@ def _baseline(
     project: str,
     state: WorkflowState,
     named: dict[tuple[str, str], NamedBaseline],
-) -> CardBaseline | None:
+) -> WorkflowBaseline | None:
     """The named baseline of the newest evaluation's workflow and dataset, else the evaluation
     before it on that dataset. The baseline itself is compared with the one before, too.
     """
@@ -654,9 +668,9 @@ def _baseline(
         try:
             evaluation = _evaluation_of(ledger, project, kept, newest)
         except AssayError:  # the page of the evaluation shows what is wrong
-            return CardBaseline(kept.name, None, reason="its evaluation can't be read")
+            return WorkflowBaseline(kept.name, None, reason="its evaluation can't be read")
         if evaluation is None:
-            return CardBaseline(
+            return WorkflowBaseline(
                 kept.name,
                 None,
                 reason="it was not made of one stored evaluation",
@@ -687,7 +701,7 @@ def _evaluation_of(
 
 def _compared(
     ledger: Ledger, project: str, name: str, newest: StoredEvaluation, baseline: StoredEvaluation
-) -> CardBaseline:
+) -> WorkflowBaseline:
     of, other = newest.evaluation, baseline.evaluation
     ours, theirs = of.totals, other.totals
     reason = (
@@ -700,28 +714,28 @@ def _compared(
         else ""
     )
     if of.dataset != other.dataset:
-        return CardBaseline(name, other, reason=reason)
+        return WorkflowBaseline(name, other, reason=reason)
     shared = shared_samples(ledger, newest, baseline, project=project)
     reason = reason or shared.reason
     difference = None if reason else rate_difference(*shared[:4])
-    return CardBaseline(name, other, difference, reason, shared.lost)
+    return WorkflowBaseline(name, other, difference, reason, shared.lost)
 
 
-def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, CardDecision]:
+def _decisions(ledger: Ledger, project: str, workflows: Collection[str]) -> dict[str, LastDecision]:
     """The newest release decision about each workflow, among the last few of the project."""
     last = [
         brief
-        for brief in recent.newest(ledger.database, project, "decision", limit=DECISIONS)
+        for brief in reading.newest(ledger.database, project, "decision", limit=DECISIONS)
         if brief.schema == DECISION_SCHEMA and brief.status is not None
     ]
-    sides = recent.sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
-    decisions: dict[str, CardDecision] = {}
+    sides = reading.sides_of(ledger.database, project, [brief.seq for brief in last], look_at=1)
+    decisions: dict[str, LastDecision] = {}
     for brief in last:
         for workflow, version in sides.get(brief.seq, {}).get("candidate", ()):
             if workflow in workflows:
                 decisions.setdefault(
                     workflow,
-                    CardDecision(
+                    LastDecision(
                         brief.digest, brief.status, brief.policy, brief.created_at, version
                     ),
                 )

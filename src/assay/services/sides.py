@@ -14,21 +14,26 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import structs
 
+from assay.canon import plain
 from assay.errors import Fault, InputError, NotEnoughEvidence
 from assay.files.json_files import Document, Unread
-from assay.records.digests import run_digest, scorecard_digest
+from assay.records.digests import scorecard_digest
 from assay.records.evidence import IMPORTED, Run, title_of
 from assay.records.grade import is_graded
+from assay.records.samples import (
+    SideName,
+    TextCollector,
+    gate_reason,
+    names_of,
+    sample_evidence,
+    sample_grade,
+)
 from assay.release.comparability import content_of, contract_of_evidence
 from assay.release.policy import ReleaseRules
 from assay.release.sides import Evidence, SevereKinds, Side, SideBuilder
 from assay.release.summary import Summary
 from assay.services.given_grades import grades_of
 from assay.services.grading import Graded, Grader
-from assay.views.decision_samples import SideName, TextCollector
-from assay.views.documents import names_of, plain
-from assay.views.samples import sample_evidence, sample_grade
-from assay.views.worst_samples import gate_reason
 
 MAX_FAULTS = 20
 Documents = Callable[[], Iterable[Document | Unread]]
@@ -94,10 +99,10 @@ def side_of(
 
 def evidence_of(graded: Graded) -> Evidence:
     """What a side keeps of a run besides its grade."""
-    run, card = graded.run, graded.grade.scorecard
-    if run is not None:
+    run, card, name = graded.run, graded.grade.scorecard, graded.run_digest
+    if run is not None and name is not None:
         return Evidence(
-            run_digest(run),
+            name,
             _digest(_unnamed(run)),
             run.attempt,
             run.attempts,

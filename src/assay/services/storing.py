@@ -9,6 +9,7 @@ verifies. A stream that is graded by worker processes hands its records over in 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
 import msgspec
 from msgspec import UNSET, Struct, structs, to_builtins
 
-from assay.canon import canonical, digest, in_order, pretty, time_of, time_text
+from assay.canon import digest, in_order, pretty, time_of, time_text
 from assay.errors import AssayError, InputError, NotEnoughEvidence, count
 from assay.files.atomic import write_file
 from assay.files.json_files import Document
@@ -48,13 +49,12 @@ from assay.store.drafts import (
     digest_text,
     draft,
     evidence_draft,
+    facets_of,
     graded_drafts,
     note,
 )
-from assay.store.facets import facets_of
 from assay.store.ledger import DEFAULT_PROJECT, Ledger
-from assay.store.listing import GradeOf, evidence_of, grades_of
-from assay.store.results import schema_of, stored_of
+from assay.store.reading import GradeOf, evidence_of, grades_of, stored_of
 
 if TYPE_CHECKING:
     from assay.records.grade import Payload
@@ -113,6 +113,7 @@ def basis_of(cards: Sequence[Mapping[str, Any]], now: datetime | None) -> Basis:
 
 def drafts_of(
     graded: Graded,
+    payload: Payload | None = None,
     *,
     basis: Basis = NO_BASIS,
     author: str | None = None,
@@ -120,13 +121,18 @@ def drafts_of(
     """All that a ledger stores for a grade: evidence, scorecard and grade, dependencies first."""
     assert graded.evidence is not None, "a grade that came without its evidence is not stored"
     listed = graded_drafts(
-        graded.evidence,
+        evidence_body(graded),
         graded.grade.scorecard,
-        graded.payload(),
+        payload or graded.payload(),
         author=author,
         links=basis.links,
     )
     return [*basis.drafts, *listed]
+
+
+def evidence_body(graded: Graded) -> Body:
+    """The evidence of a grade as a ledger stores it."""
+    return body_of(graded.evidence, None if graded.run is None else graded.run_text)
 
 
 def settled(document: Document) -> Document:
@@ -477,10 +483,51 @@ def ledger_line(graded: Graded, payload: Payload) -> bytes:
             fix="Store the runs themselves.",
         )
     return b'{"evidence":%b,"scorecard":%b,"grade":%b}\n' % (
-        body_of(graded.evidence),
+        evidence_body(graded),
         body_of(graded.grade.scorecard),
         body_of(payload),
     )
+
+
+# Nothing is replayed from the result of a verb that only computes (`measure`, `report`,
+# `gate --plan`): it contains what was printed, and its links name the inputs in the ledger.
+
+_RESULT_SCHEMA = re.compile(r"assay\.([a-z]+)(?:-([a-z-]+))?/[0-9]+")
+_VERBS = {
+    "gate plan": "gate --plan",
+    "rank": "report rank",
+    "rehearsal": "rehearse",
+    "summary": "report summary",
+}
+"""Verbs whose name differs from the schema of their result."""
+
+
+def schema_of(verb: str) -> str:
+    """The schema of a verb's result, for a document that doesn't name one itself.
+
+    >>> schema_of("report rank"), schema_of("measure pass-at-k"), schema_of("gate --plan")
+    ('assay.rank/1', 'assay.measure-pass-at-k/1', 'assay.gate-plan/1')
+    """
+    name = next((name for name, other in _VERBS.items() if other == verb), verb)
+    return f"assay.{name.replace(' ', '-')}/1"
+
+
+def verb_of(schema: str | None) -> str | None:
+    """The verb that makes results of a schema; None for a schema that isn't Assay's.
+
+    >>> (
+    ...     verb_of("assay.measure-pass-at-k/1"),
+    ...     verb_of("assay.rank/1"),
+    ...     verb_of("team.rank/1"),
+    ...     verb_of("assay.gate-plan/1"),
+    ... )
+    ('measure pass-at-k', 'report rank', None, 'gate --plan')
+    """
+    match = _RESULT_SCHEMA.fullmatch(schema or "")
+    if match is None:
+        return None
+    verb = " ".join(filter(None, match.groups()))
+    return _VERBS.get(verb, verb)
 
 
 def result_draft(document: Mapping[str, Any], verb: str, made_of: Iterable[str]) -> Draft:
@@ -610,6 +657,8 @@ class _GradeTotals(TypedDict):
 _read_run = msgspec.json.Decoder(_NamedRun).decode
 _read_run_grade = msgspec.json.Decoder(_GradeTotals).decode
 _read_runs = msgspec.json.Decoder(list[EvaluatedRun]).decode
+_write_run = msgspec.json.Encoder(order="sorted").encode
+"""Its canonical JSON: it has no numbers."""
 _RUNS = b'"runs":['
 """The key of the list of runs. Its first occurrence in an evaluation is the list: only names and
 texts come before it.
@@ -653,7 +702,7 @@ class EvaluationBuilder:
     def add(self, graded: Graded) -> None:
         """Add a graded run."""
         assert graded.run is not None, "an evaluation is made of runs"
-        self.add_stored(body_of(graded.run), body_of(graded.payload()))
+        self.add_stored(evidence_body(graded), body_of(graded.payload()))
 
     def add_stored(self, run: bytes, grade: bytes | None) -> None:
         """Add a run as the ledger stores it, with its grade; None for one that could not be
@@ -674,7 +723,7 @@ class EvaluationBuilder:
         self._evaluates += of_grade or of_run
         if self._runs:
             self._runs += b","
-        self._runs += canonical(
+        self._runs += _write_run(
             EvaluatedRun(
                 run_id=named.run_id,
                 digest=digest_text(of_run),
@@ -850,9 +899,12 @@ def _drafts(
     author: str | None,
     ungraded: Counter[str],
 ) -> Sequence[Draft] | Iterator[Draft]:
-    run = read_run(document)  # anything but a run is an error, not a run without a grade
     try:
-        return drafts_of(grader.grade(document), basis=basis, author=author)
+        graded = grader.grade(document)
+        if graded.run is None:
+            read_run(document)
+        return drafts_of(graded, basis=basis, author=author)
     except InputError as error:
+        run = read_run(document)  # anything but a run is an error, not a run without a grade
         ungraded[f"{error.message} {error.fix}".rstrip()] += 1
         return [evidence_draft(run, author=author)]

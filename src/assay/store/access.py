@@ -21,7 +21,7 @@ from assay.registry import near_miss
 from assay.store.databases import Database
 from assay.store.drafts import note
 from assay.store.ledger import known_project
-from assay.store.serving import now_text, tokens
+from assay.store.tables import now_text, tokens
 
 SCOPES = ("read", "write", "judge", "baseline", "admin")
 """`write` is for a runner's own results. Judge cards and baselines, by which they are judged, need

@@ -7,11 +7,13 @@ have been the newest baseline of that name, so an older one would be the wrong o
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from assay.errors import InputError, NotEnoughEvidence
 from assay.store.drafts import DIGEST, Item
-from assay.store.ledger import Ledger
+
+if TYPE_CHECKING:
+    from assay.store.ledger import Ledger
 
 _PAGE = 200
 

@@ -1,5 +1,5 @@
-"""Opens databases with settings under which acknowledged data is safe, and turns their errors into
-ours.
+"""Databases, SQLite and PostgreSQL: opens them with settings under which acknowledged data is safe,
+turns their errors into ours, and has the statements that differ between the two.
 
 SQLite: write-ahead log, every commit synced to disk, foreign keys on, and a writer takes the lock
 when it begins. PostgreSQL: psycopg, with a lock timeout. Transient errors (a lock, a lost
@@ -11,21 +11,22 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
-from sqlalchemy.engine import make_url
+from sqlalchemy import URL, Connection, Engine, QueuePool, Table, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from assay.errors import AssayError, InputError, UsageError
 from assay.files.atomic import refuse_links_out
 from assay.installing import install_hint
-from assay.store.database_errors import may_pass, worded
 
 R = TypeVar("R")
 
@@ -180,7 +181,11 @@ def _sqlite(url: str, patience: float, read_only: bool) -> Database:
         return connection
 
     engine = create_engine(
-        "sqlite+pysqlite://", creator=connect, poolclass=QueuePool, pool_size=8, max_overflow=24
+        URL.create("sqlite+pysqlite"),  # to parse a text, SQLAlchemy compiles a slow pattern
+        creator=connect,
+        poolclass=QueuePool,
+        pool_size=8,
+        max_overflow=24,
     )
 
     def begin(connection: Connection) -> None:
@@ -296,3 +301,196 @@ def _postgresql(url: str, patience: float, read_only: bool) -> Database:
 
     event.listen(engine, "connect", prepare)
     return Database(engine, where, None, patience)
+
+
+# --- statements that differ
+
+
+def _insert(dialect: str, table: Table) -> Any:
+    return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)
+
+
+def insert_or_skip(connection: Connection, table: Table) -> Any:
+    """An INSERT that leaves out rows whose key is taken."""
+    return _insert(connection.dialect.name, table).on_conflict_do_nothing()
+
+
+def insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) -> bool:
+    """Add a row; False if its key is taken."""
+    key = next(iter(table.primary_key.columns))
+    inserting = insert_or_skip(connection, table).values(row).returning(key)
+    return connection.execute(inserting).first() is not None
+
+
+@cache
+def adding(dialect: str, table: Table, *sums: str, replacing: tuple[str, ...] = ()) -> Any:
+    """An INSERT that updates a row with the same key: it adds to the columns `sums` and replaces
+    the columns `replacing`.
+    """
+    inserting = _insert(dialect, table)
+    changes = {
+        **{name: table.c[name] + inserting.excluded[name] for name in sums},
+        **{name: inserting.excluded[name] for name in replacing},
+    }
+    return inserting.on_conflict_do_update(
+        index_elements=list(table.primary_key.columns), set_=changes
+    )
+
+
+# --- errors
+
+_LOST = ("57P01", "57P02", "57P03")
+_BUSY = ("55P03", "40001", "40P01")
+_CROWDED = "53300"
+_RAISED = "P0001"
+"""The state of RAISE EXCEPTION."""
+_FULL = (sqlite3.SQLITE_FULL, "53100")
+_ROOM = 256 * 1024
+"""A disk with fewer free bytes counts as full."""
+
+
+class NoRoom(UsageError):
+    """The disk of a ledger is full: retrying doesn't help until there is room again."""
+
+
+def is_away(error: AssayError) -> bool:
+    """Whether the database is at fault, not the request, so that the request may succeed later."""
+    return error.code in ("STO-001", "STO-002")
+
+
+def may_pass(error: DBAPIError) -> bool:
+    """Whether a retry may succeed in a moment: a lock, a lost connection."""
+    state = _state(error)
+    if isinstance(error.orig, sqlite3.Error):
+        return state in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return (
+        error.connection_invalidated
+        or state in (*_LOST, *_BUSY, _CROWDED)
+        or str(state or "").startswith("08")
+        or _cannot_connect(error)
+    )
+
+
+def _state(error: Exception) -> Any:
+    if isinstance(orig := getattr(error, "orig", None), sqlite3.Error):
+        return getattr(orig, "sqlite_errorcode", 0) & 0xFF  # without the extended part
+    return getattr(orig, "sqlstate", None)
+
+
+def _raised_by_trigger(error: Exception) -> bool:
+    """Whether a trigger refused: those of a ledger only guard what is stored."""
+    orig = getattr(error, "orig", None)
+    if isinstance(orig, sqlite3.Error):
+        return getattr(orig, "sqlite_errorcode", 0) == sqlite3.SQLITE_CONSTRAINT_TRIGGER
+    return getattr(orig, "sqlstate", None) == _RAISED
+
+
+def _cannot_connect(error: Exception) -> bool:
+    """Whether the server is absent or starting up; False if it answered and refused."""
+    text = str(getattr(error, "orig", "")).lower()
+    return (
+        _state(error) is None
+        and type(getattr(error, "orig", None)).__name__ == "OperationalError"
+        and not re.search(r"fatal:(?!.*(starting up|shutting down))", text)
+    )
+
+
+def _is_full(path: str) -> bool:
+    """Whether the disk of an SQLite file is full: SQLite does not always report that."""
+    try:
+        return shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free < _ROOM
+    except OSError:
+        return False
+
+
+class _Wording(NamedTuple):
+    """What the user reads about errors with these states of SQLite or PostgreSQL."""
+
+    states: tuple[int | str, ...]
+    kind: type[AssayError]
+    code: str
+    message: str
+    fix: str = ""
+
+
+_BUSY_STATES = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, *_BUSY)
+_WORDINGS = (
+    _Wording(
+        _BUSY_STATES,
+        UsageError,
+        "STO-002",
+        "has been locked by another writer for more than {patience:g} seconds ({text}).",
+        "Nothing was stored. Try again; the lock may belong to a job that hangs.",
+    ),
+    _Wording(
+        (_CROWDED,),
+        UsageError,
+        "STO-001",
+        "the database accepts no more connections: {text}.",
+        "Try again; raise max_connections, or run fewer workers.",
+    ),
+    _Wording(
+        (sqlite3.SQLITE_IOERR, *_FULL),
+        UsageError,
+        "STO-002",
+        "cannot be written, the disk is full or fails: {text}.",
+        "Everything that was acknowledged is kept; make room and run again.",
+    ),
+    _Wording(
+        (sqlite3.SQLITE_READONLY, "25006", "42501"),
+        UsageError,
+        "STO-002",
+        "may only be read: {text}.",
+        "Name a writable ledger, or get write access to this one.",
+    ),
+    _Wording(
+        (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT),
+        InputError,
+        "STO-003",
+        "is not a ledger, or is damaged: {text}.",
+        "Name another file, or restore this one from a copy.",
+    ),
+    _Wording((sqlite3.SQLITE_CANTOPEN,), InputError, "STO-001", "cannot be opened: {text}."),
+)
+_APPEND_ONLY = _Wording(
+    (),
+    UsageError,
+    "STO-006",
+    "a ledger is append-only: nothing in it is changed or deleted.",
+    "Store a new record instead.",
+)
+_UNREACHABLE = _Wording(
+    (),
+    UsageError,
+    "STO-001",
+    "the database cannot be reached: {text}.",
+    "Is it running, and are the name and the password right?",
+)
+_REFUSED = _Wording((), AssayError, "STO-015", "the database refused: {text}.")
+
+
+def _wording(error: Exception) -> _Wording:
+    state = _BUSY_STATES[0] if isinstance(error, PoolTimeout) else _state(error)
+    if _raised_by_trigger(error):
+        return _APPEND_ONLY
+    for wording in _WORDINGS:
+        if state in wording.states:
+            return wording
+    if (
+        isinstance(error, DBAPIError)
+        and not isinstance(error.orig, sqlite3.Error)
+        and (may_pass(error) or state is None or str(state)[:2] in ("28", "3D"))
+    ):
+        return _UNREACHABLE
+    return _REFUSED
+
+
+def worded(error: Exception, where: str, patience: float) -> AssayError:
+    """What went wrong and what to do, for the user."""
+    text = str(getattr(error, "orig", None) or error).strip().splitlines()[0][:200].rstrip(".")
+    wording, state = _wording(error), _state(error)
+    disk_is_full = state in _FULL or (state == sqlite3.SQLITE_IOERR and _is_full(where))
+    message = wording.message.format(text=text, patience=patience)
+    return (NoRoom if disk_is_full else wording.kind)(
+        wording.code, message, where=where, fix=wording.fix
+    )

@@ -1,5 +1,5 @@
-"""What goes into a ledger and what comes out of it: drafts, links, items, pages. Nothing here needs
-a database, so any process can make drafts.
+"""What goes into a ledger and what comes out of it: drafts, links, items, pages; and what a record
+is found by. Nothing here needs a database, so any process can make drafts.
 
 A draft is a record with its canonical body and its digest. Two records with the same body are one
 record.
@@ -8,21 +8,22 @@ record.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
-from assay.canon import canonical
+from assay.canon import canonical, time_of
 from assay.errors import InputError
 from assay.files.json_files import MAX_LINE, parse_json
-from assay.records.evidence import Run
+from assay.records.grade import GRADES_SCHEMA
 from assay.records.scorecard import SCORING_SYSTEM, Scorecard
 from assay.records.typed import convert
 from assay.registry import near_miss
-from assay.store.facets import Facets, facets_of
 
 KINDS = (
     "run",
@@ -78,6 +79,14 @@ class Link(NamedTuple):
     relation: str
     target: str
     source: str | None = None
+
+
+class Facets(NamedTuple):
+    """What is stored with a body. `columns` is in the order of `tables.FACETS`."""
+
+    schema: str | None
+    columns: tuple[Value, ...]
+    tags: tuple[str, ...]
 
 
 class Draft(NamedTuple):
@@ -218,6 +227,12 @@ def draft(
     >>> draft({"schema": "assay.event/1", "weight": 0.10}, kind="event").body
     b'{"schema":"assay.event/1","weight":0.1}'
     """
+    _check(kind, links)
+    body = body_of(record)
+    return _drafted(body, kind, facets_of(kind, body), author, reason, links)
+
+
+def _check(kind: str, links: Sequence[Link]) -> None:
     if kind not in KINDS:
         raise InputError(
             "STO-010",
@@ -231,12 +246,21 @@ def draft(
                 f"there is no relation '{link.relation}'.{near_miss(link.relation, RELATIONS)}",
                 fix=f"Relations: {', '.join(RELATIONS)}.",
             )
-    body = body_of(record)
+
+
+def _drafted(
+    body: bytes,
+    kind: str,
+    facets: Facets,
+    author: str | None,
+    reason: str | None,
+    links: Sequence[Link] = (),
+) -> Draft:
     return Draft(
         sha256(body).digest(),
         kind,
         body,
-        facets_of(kind, body),
+        facets,
         note("author", author),
         note("reason", reason),
         tuple(links),
@@ -255,14 +279,16 @@ class _Card(Scorecard, frozen=True, kw_only=True):
     scoring_system: str = msgspec.field(name="scoringSystem")
 
 
-def body_of(record: Any) -> Body:
-    """The canonical JSON of a record. Anything that couldn't be read back is refused."""
+def body_of(record: Any, text: Callable[[], bytes] | None = None) -> Body:
+    """The canonical JSON of a record; `text` returns it where it may have been made before.
+    Anything that couldn't be read back is refused.
+    """
     if isinstance(record, Body):
         return record
     if isinstance(record, Scorecard) and record.scoring_system == SCORING_SYSTEM:
         record = _Card(**structs.asdict(record))
     try:
-        body = canonical(record)
+        body = canonical(record) if text is None else text()
     except RecursionError:
         raise InputError("FIL-004", f"the record nests more than {NESTING} deep.") from None
     except ValueError as error:
@@ -336,15 +362,178 @@ def graded_drafts(
 def evidence_draft(evidence: Any, *, author: str | None = None, reason: str | None = None) -> Draft:
     """A run or a scorecard, whether a record, a tree or a stored body."""
     body = body_of(evidence)
-    if isinstance(evidence, Run | Scorecard):
-        kind = "run" if isinstance(evidence, Run) else "scorecard"
-    else:
-        schema = facets_of("event", body).schema
-        kind = {f"assay.{kind}/1": kind for kind in EVIDENCE}.get(str(schema), "")
-        if not kind:
-            raise InputError(
-                "STO-011",
-                f"a grade can't be made from a document with the schema {str(schema)!r}.",
-                fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).",
-            )
-    return draft(body, kind=kind, author=author, reason=reason)
+    facets = facets_of(EVIDENCE[0], body)  # as of any kind that has no reader of its own
+    kind = {f"assay.{kind}/1": kind for kind in EVIDENCE}.get(str(facets.schema), "")
+    if not kind:
+        raise InputError(
+            "STO-011",
+            f"a grade can't be made from a document with the schema {facets.schema!r}.",
+            fix="Give a run (assay.run/1) or a scorecard (assay.scorecard/1).",
+        )
+    return _drafted(body, kind, facets, author, reason)
+
+
+# --- what a record is found by: columns and tags, taken from its canonical body. The writer and
+# `verify` call the same function on the same bytes, so a column that differs from the body is
+# detected. Nothing is interpreted here: an absent key is None.
+
+KEY_BYTES = 200
+"""How long a text may be to be indexed as it is."""
+_SCHEMAS = {"grade": GRADES_SCHEMA}
+"""The schema of a record that doesn't name its own."""
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+Value = str | bool | None
+
+
+class _Named(Struct):
+    """A workflow or a dataset."""
+
+    id: Any = None
+    version: Any = None
+    family: Any = None
+    sample_id: Any = None
+
+
+_NAMELESS = _Named()
+_MaybeNamed = _Named | str | int | float | bool | list[Any] | None
+
+
+class _Any(Struct):
+    schema: Any = None
+    run_id: Any = None
+    workflow: _MaybeNamed = None
+    dataset: _MaybeNamed = None
+    sample_id: Any = None
+    grade: Any = None
+    passed: Any = None
+    policy: Any = None
+    profile: Any = None
+    status: Any = None
+    outcome: Any = None
+    started_at: Any = None
+    tags: Any = None
+
+
+class _Evaluation(_Any):
+    id: Any = None
+    name: Any = None
+    labels: Any = None
+    started: Any = None
+
+
+class _Label(_Any):
+    set: Any = None
+    evaluation: Any = None
+    run: Any = None
+    pair: Any = None
+
+
+_read_any = msgspec.json.Decoder(_Any).decode
+_read_evaluation = msgspec.json.Decoder(_Evaluation).decode
+_read_label = msgspec.json.Decoder(_Label).decode
+
+
+def facets_of(kind: str, body: bytes) -> Facets:
+    """What a record of that kind is found by.
+
+    >>> facets_of(
+    ...     "grade",
+    ...     b'{"grade":"B","passed":true,"run_id":"r-1","workflow":{"id":"faq","version":"3"}}',
+    ... ).columns[:3]
+    ('r-1', 'faq', '3')
+    """
+    try:
+        peek = _READ.get(kind, _read_any)(body)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            "STO-010", f"is not a {kind} record as the ledger stores it: {error}."
+        ) from None
+    workflow = peek.workflow if isinstance(peek.workflow, _Named) else _NAMELESS
+    dataset = peek.dataset if isinstance(peek.dataset, _Named) else _NAMELESS
+    columns = (
+        _key(peek.run_id),
+        _key(workflow.id),
+        _key(workflow.version),
+        _key(workflow.family),
+        _key(dataset.id),
+        _key(dataset.version),
+        _key(peek.sample_id if peek.sample_id is not None else dataset.sample_id),
+        _key(peek.grade),
+        _flag(peek.passed),
+        _key(peek.policy),
+        _key(peek.profile),
+        _key(peek.status if peek.status is not None else peek.outcome),
+        moment_key(peek.started if isinstance(peek, _Evaluation) else peek.started_at),
+    )
+    named = _NAMED.get(type(peek))
+    texts = peek.tags if named is None else named(peek)
+    tags = (
+        tuple(dict.fromkeys([key(tag) for tag in texts if isinstance(tag, str)]))
+        if isinstance(texts, list)
+        else ()
+    )
+    return Facets(_key(peek.schema) or _SCHEMAS.get(kind), columns, tags)
+
+
+_READ: dict[str, Callable[[bytes], Any]] = {
+    "evaluation": _read_evaluation,
+    "labelset": _read_evaluation,
+    "label": _read_label,
+}
+"""Readers for the kinds of body that need their own."""
+
+
+def _names(peek: _Evaluation) -> list[str]:
+    """The tags of an evaluation or a set of labels: id, name, labels."""
+    labels = peek.labels if isinstance(peek.labels, list) else []
+    return [f"id:{peek.id}", f"name:{peek.name}", *(f"label:{label}" for label in labels)]
+
+
+def _about(peek: _Label) -> list[str]:
+    """The tags of a label: its set, its evaluation, each run it is about."""
+    other = peek.pair.get("b") if isinstance(peek.pair, dict) else None
+    named = ("set", peek.set), ("evaluation", peek.evaluation), ("run", peek.run), ("run", other)
+    return [f"{what}:{value}" for what, value in named if value is not None]
+
+
+_NAMED: dict[type, Callable[[Any], list[str]]] = {_Evaluation: _names, _Label: _about}
+
+
+@lru_cache(maxsize=4096)  # the same few names, over and over
+def key(text: str) -> str:
+    r"""A text as it is indexed: itself, or its digest if a database would not take it (a NUL, a
+    lone surrogate, or too long).
+
+    >>> key("r-1"), key("a\0b")[:14]
+    ('r-1', 'sha256:59b271a')
+    """
+    data = text.encode("utf-8", "surrogatepass")
+    # A text that looks like a digest is hashed too, so that it can't pass for another text.
+    if len(data) <= KEY_BYTES and not _UNSTORABLE.search(text) and not text.startswith("sha256:"):
+        return text
+    return f"sha256:{sha256(data).hexdigest()}"
+
+
+def moment_key(text: object) -> str | None:
+    """A moment in UTC to the microsecond, so that the order of the texts is the order of time; None
+    for anything else.
+
+    >>> moment_key("2026-11-15T10:00:00+01:00")
+    '2026-11-15T09:00:00.000000Z'
+    """
+    return _moment(text) if isinstance(text, str) else None
+
+
+@lru_cache(maxsize=256)
+def _moment(text: str) -> str | None:
+    moment = time_of(text, UTC)
+    return None if moment is None else moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ").rjust(27, "0")
+
+
+def _key(value: object) -> str | None:
+    return key(value) if type(value) is str else None
+
+
+def _flag(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None

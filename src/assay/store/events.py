@@ -14,8 +14,8 @@ from sqlalchemy.engine import Connection
 
 from assay.errors import InputError
 from assay.store import queue
-from assay.store.databases import Database
-from assay.store.serving import insert_new, live_events, live_runs, now_text
+from assay.store.databases import Database, insert_new
+from assay.store.tables import live_events, live_runs, now_text
 
 RUNNING, EVALUATING, DONE, FAILED = "running", "evaluating", "done", "failed"
 QUEUED, EXECUTING, CANCELLED = "queued", "executing", "cancelled"

@@ -19,9 +19,8 @@ from typing import Any
 from sqlalchemy import literal, select
 
 from assay.errors import InputError, NotEnoughEvidence
-from assay.store import forgetting, reading, writing
+from assay.store import reading, writing
 from assay.store import tables as t
-from assay.store.chain import genesis
 from assay.store.databases import DEFAULT_URL, PATIENCE, Database, open_database
 from assay.store.drafts import (
     DIGEST,
@@ -37,9 +36,9 @@ from assay.store.drafts import (
     draft,
     note,
 )
-from assay.store.migrating import ensure
 from assay.store.reading import Filters
-from assay.store.writing import ChainHead
+from assay.store.tables import ensure
+from assay.store.writing import ChainHead, genesis
 
 DEFAULT_PROJECT = "default"
 _AT_ONCE = 500
@@ -128,7 +127,7 @@ class Ledger:
         assert why is not None
         known_project(project)
         stone = self.database.write(
-            lambda connection: forgetting.forget(
+            lambda connection: writing.forget(
                 connection, project, digest_bytes(digest), author=who, reason=why, now=self._clock()
             )
         )
@@ -195,6 +194,10 @@ class Ledger:
                     "STO-008", f"{what} {state}: {digest}.", where=where, fix=fix
                 )
             yield item
+
+    def evaluation_tags(self, prefix: str, *, project: str = DEFAULT_PROJECT) -> list[str]:
+        """The tags of evaluations that begin with a prefix, without it, the newest first."""
+        return reading.evaluation_tags(self.database, known_project(project), prefix)
 
     def links_of_many(
         self, digests: Iterable[str], *, project: str = DEFAULT_PROJECT

@@ -1,4 +1,5 @@
-"""Queries to a ledger. Each takes a project and returns only its records.
+"""Queries to a ledger. Each takes a project and returns only its records: pages of records, which
+grades belong to which evidence, the newest records in brief, and the names that runs carry.
 
 Pages are ordered by `seq`: the cursor is the last one seen, so that the thousandth page costs as
 much as the first. Each filter has its own index, ordered by `seq`.
@@ -7,17 +8,19 @@ much as the first. Each filter has its own index, ordered by `seq`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ARRAY,
     BigInteger,
     ColumnElement,
     Connection,
+    Integer,
     Select,
     any_,
     bindparam,
+    cast,
     func,
     literal,
     select,
@@ -28,9 +31,22 @@ from sqlalchemy.types import NullType
 from assay.errors import InputError
 from assay.registry import near_miss
 from assay.store import tables as t
-from assay.store.drafts import DIGEST_BYTES, KINDS, Item, Link, Page, RecordCount, digest_text
-from assay.store.facets import key, moment_key
-from assay.store.writing import lookup, parts
+from assay.store.databases import Database
+from assay.store.drafts import (
+    DIGEST_BYTES,
+    EVIDENCE,
+    KEY_BYTES,
+    KINDS,
+    Item,
+    Link,
+    Page,
+    RecordCount,
+    digest_bytes,
+    digest_text,
+    key,
+    moment_key,
+)
+from assay.store.writing import EVALUATES, Name, lookup, parts
 
 SPAN = ("started_from", "started_before")
 _FEW = 2000
@@ -365,3 +381,500 @@ def count(connection: Connection, project: str, kind: str | None, filters: Filte
     )
     n = connection.execute(select(func.count()).select_from(inner)).scalar_one()
     return RecordCount(min(n, COUNTED), n <= COUNTED)
+
+
+def stored_of(database: Database, project: str, digests: Iterable[bytes]) -> list[str]:
+    """Those of the records that a project has, in this order, without the forgotten ones. No body
+    is read.
+    """
+    wanted = list(dict.fromkeys(digests))
+    known = database.read(lambda connection: lookup(connection, project, wanted))
+    return [
+        digest_text(digest) for digest in wanted if digest in known and not known[digest].forgotten
+    ]
+
+
+# --- which grades belong to which evidence, for many records in one query
+
+MAX_TAGS = 200
+
+
+def evaluation_tags(database: Database, project: str, prefix: str) -> list[str]:
+    """The tags of evaluations that begin with a prefix, without it, the newest first."""
+    c = t.tags.c
+    query = (
+        select(c.tag)
+        .where(
+            c.project == project,
+            c.kind == "evaluation",
+            c.tag.startswith(prefix, autoescape=True),
+        )
+        .order_by(c.seq.desc())
+        .limit(MAX_TAGS)
+    )
+    tags = database.read(lambda connection: list(connection.execute(query).scalars()))
+    return list(dict.fromkeys(tag.removeprefix(prefix) for tag in tags))
+
+
+class GradeOf(NamedTuple):
+    """A grade in brief."""
+
+    digest: str
+    seq: int
+    grade: str | None
+    passed: bool | None
+    policy: str | None
+    profile: str | None
+
+
+def _rows_about(
+    database: Database,
+    project: str,
+    digests: Sequence[str],
+    *queries: tuple[Select[Any], ColumnElement[int]],
+) -> list[tuple[Any, ...]]:
+    """The rows of queries about records: each has the place of its record first, and the column
+    with that place comes with the query. The row gets the digest instead. Records that don't exist
+    are left out.
+    """
+
+    def work(connection: Connection) -> list[tuple[Any, ...]]:
+        found = lookup(connection, project, map(digest_bytes, digests))
+        places = {known.seq: digest_text(digest) for digest, known in found.items()}
+        return [
+            (places[place], *rest)
+            for part in parts(sorted(places))
+            for query, of_record in queries
+            for place, *rest in connection.execute(query.where(of_record.in_(part)))
+        ]
+
+    return database.read(work)
+
+
+def grades_of(
+    database: Database, project: str, evidence: Sequence[str]
+) -> dict[str, list[GradeOf]]:
+    """The grades of runs or scorecards, oldest first: made directly from them, or from a scorecard
+    that was made from them. A grade that was made again later, because earlier rules apply again,
+    comes after those that it supersedes.
+    """
+    grades: dict[str, dict[str, GradeOf]] = {}
+    first, second, r = t.links.alias(), t.links.alias(), t.records.c
+    columns = (r.digest, r.seq, r.grade, r.passed, r.policy, r.profile)
+    of_card = (r.project == second.c.project) & (r.seq == second.c.source_seq)
+    through = (
+        select(first.c.source_seq, *columns)
+        .join(
+            second,
+            (second.c.project == first.c.project)
+            & (second.c.target_seq == first.c.target_seq)
+            & (second.c.relation == "graded_from"),
+        )
+        .join(t.records, of_card)
+        .where(first.c.project == project, first.c.relation == "evidence_of")
+    )
+    direct = (
+        select(second.c.target_seq, *columns)
+        .join(t.records, of_card)
+        .where(second.c.project == project, second.c.relation == "graded_from")
+    )
+    queries = ((through, first.c.source_seq), (direct, second.c.target_seq))
+    for name, digest, *rest in _rows_about(database, project, evidence, *queries):
+        grade = GradeOf(digest_text(bytes(digest)), *rest)
+        grades.setdefault(name, {})[grade.digest] = grade
+    made = {grade.seq: grade.seq for found in grades.values() for grade in found.values()}
+    links = t.links.c
+    superseding = (
+        select(links.source_seq, func.max(links.seq))
+        .where(links.project == project, links.relation == "supersedes")
+        .group_by(links.source_seq)
+    )
+    newest = database.read(
+        lambda connection: [
+            tuple(row)
+            for part in parts(sorted(made))
+            for row in connection.execute(superseding.where(links.source_seq.in_(part)))
+        ]
+    )
+    made.update((seq, last) for seq, last in newest)
+    return {
+        digest: sorted(by_run.values(), key=lambda grade: made[grade.seq])
+        for digest, by_run in grades.items()
+    }
+
+
+def evidence_of(database: Database, project: str, grades: Sequence[str]) -> dict[str, list[str]]:
+    """The evidence of each grade: every run with its scorecard, the oldest first; the scorecard
+    itself if there is none. Runs that differ only in unscored parts share a scorecard.
+    """
+    evidence: dict[str, list[str]] = {}
+    first, second = t.links.alias(), t.links.alias()
+    cards, runs = t.targets.c, t.sources.c
+    query = (
+        select(second.c.source_seq, cards.digest, runs.digest)
+        .select_from(second)
+        .join(t.targets, (cards.project == second.c.project) & (cards.seq == second.c.target_seq))
+        .outerjoin(
+            first,
+            (first.c.project == second.c.project)
+            & (first.c.target_seq == second.c.target_seq)
+            & (first.c.relation == "evidence_of"),
+        )
+        .outerjoin(t.sources, (runs.project == first.c.project) & (runs.seq == first.c.source_seq))
+        .where(
+            second.c.project == project,
+            second.c.relation == "graded_from",
+            cards.kind.in_(EVIDENCE),  # a grade is also made from the cards of judges
+        )
+        .order_by(runs.seq)
+    )
+    for name, card, run in _rows_about(database, project, grades, (query, second.c.source_seq)):
+        digest = digest_text(bytes(run if run is not None else card))
+        evidence.setdefault(name, []).append(digest)
+    return evidence
+
+
+def evaluated_samples(
+    database: Database, project: str, evaluations: Sequence[int], sample: str
+) -> dict[int, list[str]]:
+    """The grades of a sample in each evaluation, by the `seq` of the evaluation: their digests, or
+    those of the runs that have no grade.
+    """
+    digests: dict[int, list[str]] = {}
+    c, r = t.links.c, t.records.c
+    query = (
+        select(c.source_seq, r.digest)
+        .join(t.records, (r.project == c.project) & (r.seq == c.target_seq))
+        .where(
+            c.project == project,
+            c.source_seq.in_(evaluations),
+            c.relation == EVALUATES,
+            r.sample_id == key(sample),
+        )
+        .order_by(c.target_seq)
+    )
+    for place, digest in database.read(lambda connection: connection.execute(query).all()):
+        digests.setdefault(place, []).append(digest_text(bytes(digest)))
+    return digests
+
+
+class PassCount(NamedTuple):
+    """The runs of one sample."""
+
+    runs: int
+    passed: int
+
+
+def sample_counts(database: Database, project: str, evaluation: int) -> dict[str | None, PassCount]:
+    """The samples of an evaluation, by its `seq`, and how many of their runs passed. Runs whose
+    sample is unknown are under None: their record was forgotten, or names no sample.
+    """
+    r = t.records.c
+    query = (
+        select(r.sample_id, func.count(), func.sum(cast(r.passed, Integer)))
+        .select_from(t.links)
+        .join(t.records, (r.project == t.links.c.project) & (r.seq == t.links.c.target_seq))
+        .where(
+            t.links.c.project == project,
+            t.links.c.source_seq == evaluation,
+            t.links.c.relation == EVALUATES,
+        )
+        .group_by(r.sample_id)
+    )
+    rows = database.read(lambda connection: connection.execute(query).all())
+    return {sample: PassCount(runs, passed or 0) for sample, runs, passed in rows}
+
+
+# --- the newest records in brief, for pages: columns without bodies, and never more rows than
+# requested. A page about "the last 1,000 runs" reads that many rows from the end of an index.
+
+_FIRST = 20
+"""How many runs of an evaluation are searched for a graded one."""
+
+
+SIDES = ("candidate", "baseline")
+SideWorkflows = tuple[tuple[str, str | None], ...]
+"""The workflows of one side of a decision, each with its version, in the order of the evidence."""
+
+
+class Brief(NamedTuple):
+    """A record without its body. Fields that its kind lacks are None."""
+
+    seq: int
+    digest: str
+    created_at: str
+    run_id: str | None
+    workflow: str | None
+    workflow_version: str | None
+    grade: str | None
+    passed: bool | None
+    policy: str | None
+    status: str | None
+    schema: str | None
+
+
+class RunSearch(NamedTuple):
+    """Digests of runs, and the cursor to continue from; None if everything was searched."""
+
+    digests: tuple[str, ...]
+    next_cursor: int | None
+
+
+class LiveBrief(NamedTuple):
+    """A run in progress. `run_id` is its index key (see `facets.key`)."""
+
+    run_id: str
+    state: str
+    events: int
+    created_at: str
+    head: bytes
+
+
+def newest(
+    database: Database,
+    project: str,
+    kind: str,
+    *,
+    limit: int,
+    status: str | None = None,
+    passed: bool | None = None,
+    workflow: str | None = None,
+    dataset: str | None = None,
+    before: int | None = None,
+) -> list[Brief]:
+    """The last records of a kind, the newest first: with a status, a verdict, a workflow or a
+    dataset (as its column has it) only those that have it; with `before` only those before that
+    `seq`.
+    """
+    columns = [_c[name] for name in Brief._fields]
+    query = select(*columns).where(_c.project == project, _c.kind == kind)
+    wanted = {"status": status, "passed": passed, "workflow": workflow, "dataset": dataset}
+    query = query.where(*(_c[name] == value for name, value in wanted.items() if value is not None))
+    if before is not None:
+        query = query.where(_c.seq < before)
+    ordered = query.order_by(_c.seq.desc()).limit(limit)
+    return database.read(
+        lambda connection: [
+            Brief(row[0], digest_text(bytes(row[1])), *row[2:])
+            for row in connection.execute(ordered)
+        ],
+    )
+
+
+def bodies(
+    database: Database, project: str, kind: str, *, limit: int, passed: bool | None = None
+) -> list[tuple[str, bytes]]:
+    """Digest and body of the last records of a kind, the newest first, without those that were
+    forgotten.
+    """
+    query = select(_c.digest, _c.body).where(_c.project == project, _c.kind == kind)
+    if passed is not None:
+        query = query.where(_c.passed == passed)
+    ordered = query.order_by(_c.seq.desc()).limit(limit)
+    return database.read(
+        lambda connection: [
+            (digest_text(bytes(row[0])), bytes(row[1]))
+            for row in connection.execute(ordered)
+            if row[1] is not None
+        ],
+    )
+
+
+class GradedBy(NamedTuple):
+    """The policy and the profile of a grade, according to its columns."""
+
+    policy: str | None
+    profile: str | None
+
+
+def graded_by(database: Database, project: str, evaluations: Sequence[int]) -> dict[int, GradedBy]:
+    """What the first grade of each evaluation was made by, by the `seq` of the evaluation; an
+    evaluation without a grade among its first runs is left out.
+    """
+    columns = (_c.policy, _c.profile)
+    linked = _linked(database, project, evaluations, "evaluates", columns, at_once=_FIRST)
+    graded = {seq: [row for row in rows if row[0] is not None] for seq, rows in linked.items()}
+    return {seq: GradedBy(*rows[0]) for seq, rows in graded.items() if rows}
+
+
+def sides_of(
+    database: Database, project: str, decisions: Sequence[int], *, look_at: int = 20
+) -> dict[int, dict[str, SideWorkflows]]:
+    """The workflows on the two sides of decisions, by the `seq` of each decision. Of each side, the
+    first `look_at` records of its evidence are read.
+    """
+    columns = (_c.workflow, _c.workflow_version)
+    evidence = {
+        side: _linked(database, project, decisions, f"{side}_of", columns, at_once=look_at)
+        for side in SIDES
+    }
+    return {
+        seq: {
+            side: tuple(dict.fromkeys((row[0], row[1]) for row in rows[seq] if row[0] is not None))
+            for side, rows in evidence.items()
+        }
+        for seq in decisions
+    }
+
+
+def _linked(
+    database: Database,
+    project: str,
+    places: Sequence[int],
+    relation: str,
+    columns: Sequence[ColumnElement[Any]],
+    *,
+    at_once: int,
+) -> dict[int, list[tuple[Any, ...]]]:
+    """The first records that each of these brought a link of this relation with, in their order.
+    An evaluation links to its runs; evidence links to a decision.
+    """
+    links = t.links.c
+    end = links.target_seq if relation == "evaluates" else links.source_seq
+    query = (
+        select(*columns)
+        .select_from(t.links.join(t.records, (_c.project == links.project) & (_c.seq == end)))
+        .where(links.project == project, links.relation == relation)
+        .order_by(links.position)
+        .limit(at_once)
+    )
+    return database.read(
+        lambda connection: {
+            seq: [tuple(row) for row in connection.execute(query.where(links.seq == seq))]
+            for seq in places
+        }
+    )
+
+
+def containing(
+    database: Database, project: str, text: str, *, after: int | None, look_at: int, limit: int
+) -> RunSearch:
+    """The newest runs whose id contains a text, among the next `look_at`. Runs with exactly that id
+    are always found.
+    """
+    if len(text.encode("utf-8", "replace")) > KEY_BYTES or "\0" in text:
+        return RunSearch(_named(database, project, text, limit) if after is None else (), None)
+
+    def work(connection: Connection) -> RunSearch:
+        query = select(_c.seq, _c.digest, _c.run_id).where(_c.project == project, _c.kind == "run")
+        if after is not None:
+            query = query.where(_c.seq < after)
+        digests: list[str] = []
+        looked = 0
+        last: int | None = None
+        for seq, digest, run_id in connection.execute(
+            query.order_by(_c.seq.desc()).limit(look_at + 1)
+        ):
+            if len(digests) == limit or looked == look_at:
+                return RunSearch(tuple(digests), last)
+            looked, last = looked + 1, seq
+            if run_id is not None and text in run_id:
+                digests.append(digest_text(bytes(digest)))
+        return RunSearch(tuple(digests), None)
+
+    search = database.read(work)
+    if after is not None:
+        return search
+    exact = [item for item in _named(database, project, text, limit) if item not in search.digests]
+    return RunSearch((*exact, *search.digests), search.next_cursor)
+
+
+def _named(database: Database, project: str, run_id: str, limit: int) -> tuple[str, ...]:
+    query = (
+        select(_c.digest)
+        .where(_c.project == project, _c.run_id == key(run_id), _c.kind == "run")
+        .order_by(_c.seq.desc())
+        .limit(limit)
+    )
+    return database.read(
+        lambda connection: tuple(
+            digest_text(bytes(digest)) for digest in connection.execute(query).scalars()
+        ),
+    )
+
+
+def live(
+    database: Database, project: str, states: Iterable[str], *, limit: int
+) -> Sequence[LiveBrief]:
+    """Runs in progress, the newest first."""
+    columns = [t.live_runs.c[name] for name in LiveBrief._fields]
+    query = (
+        select(*columns)
+        .where(t.live_runs.c.project == project, t.live_runs.c.state.in_(tuple(states)))
+        .order_by(t.live_runs.c.created_at.desc())
+        .limit(limit)
+    )
+    return database.read(
+        lambda connection: [
+            LiveBrief(row[0], row[1], row[2], row[3], bytes(row[4]))
+            for row in connection.execute(query)
+        ],
+    )
+
+
+# --- the names that runs carry
+
+
+class NamedRuns(NamedTuple):
+    """A name and version, how many runs carry it, and the newest of them."""
+
+    id: str
+    version: str | None
+    runs: int
+    newest_seq: int
+
+
+def seen(database: Database, project: str, what: str, *, limit: int = 1000) -> list[NamedRuns]:
+    """The workflows or datasets of a project's runs, in the order of their names."""
+    c = t.seen.c
+    query = (
+        select(c.id, c.version, c.runs, c.newest_seq)
+        .where(c.project == project, c.what == what)
+        .order_by(c.id, c.version)
+        .limit(limit)
+    )
+    return database.read(
+        lambda connection: [
+            NamedRuns(row[0], row[1] or None, row[2], row[3]) for row in connection.execute(query)
+        ],
+    )
+
+
+class ActiveWorkflow(NamedTuple):
+    """A workflow as its column has it, how many versions and runs it has, and its newest run."""
+
+    id: str
+    versions: int
+    runs: int
+    newest_seq: int
+
+
+def active_workflows(database: Database, project: str) -> list[ActiveWorkflow]:
+    """Every workflow that runs name, the one with the newest run first. This reads one row for each
+    version, however many runs there are.
+    """
+    c = t.seen.c
+    newest = func.max(c.newest_seq)
+    query = (
+        select(c.id, func.count(), func.sum(c.runs), newest)
+        .where(c.project == project, c.what == "workflow")
+        .group_by(c.id)
+        .order_by(newest.desc(), c.id)
+    )
+    return database.read(
+        lambda connection: [
+            ActiveWorkflow(row[0], row[1], int(row[2]), row[3] or 0)
+            for row in connection.execute(query)
+        ],
+    )
+
+
+def counted(connection: Connection, project: str) -> dict[Name, tuple[int, int]]:
+    """The stored counts, for a later comparison."""
+    c = t.seen.c
+    return {
+        (row[0], row[1], row[2]): (row[3], row[4])
+        for row in connection.execute(
+            select(c.what, c.id, c.version, c.runs, c.newest_seq).where(c.project == project)
+        )
+    }

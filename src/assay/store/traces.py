@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, or_, select, update
 
 from assay.store import queue
-from assay.store.databases import Database
-from assay.store.serving import insert_new, insert_or_skip, trace_spans, traces
+from assay.store.databases import Database, insert_new, insert_or_skip
+from assay.store.tables import trace_spans, traces
 
 GATHERING, BUILDING, DONE, FAILED, EMPTY = "gathering", "building", "done", "failed", "empty"
 MAX_OPEN = 100_000
@@ -316,14 +316,6 @@ def forget(
 
 def _delete(of: ColumnElement[bool], connection: Connection) -> int:
     return connection.execute(delete(trace_spans).where(of)).rowcount
-
-
-def forget_run(connection: Connection, project: str, digest: str) -> None:
-    """Delete the spans of a run that is forgotten."""
-    made_of = select(traces.c.trace_id).where(
-        traces.c.project == project, traces.c.digest == digest
-    )
-    _delete(and_(trace_spans.c.project == project, trace_spans.c.trace_id.in_(made_of)), connection)
 
 
 def listed(database: Database, project: str, *, state: str | None, limit: int) -> list[Gathered]:

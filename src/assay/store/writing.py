@@ -1,5 +1,5 @@
-"""Appends to a ledger in one transaction: looks up what exists, numbers and chains what is new,
-inserts it, and moves the head.
+"""Changes a ledger, each time in one transaction. `append` looks up what exists, numbers and chains
+what is new, inserts it, and moves the head; `forget` is the only way to remove something.
 
 Everything here runs under the lock of the project's head, so that the order of `seq` is the order
 of commits and a reader with a cursor misses nothing.
@@ -12,27 +12,40 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
+from hashlib import sha256
 from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Table, bindparam, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+import msgspec
+from sqlalchemy import (
+    Connection,
+    Select,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from assay.errors import InputError
-from assay.store import names
 from assay.store import tables as t
-from assay.store.chain import ChainLink, genesis, next_chain
+from assay.store.databases import adding, insert_or_skip
 from assay.store.drafts import (
     DIGEST_BYTES,
     EVIDENCE,
     LINKS_SCHEMA,
+    TOMBSTONE_SCHEMA,
     Draft,
     Stored,
+    Tombstone,
     digest_bytes,
     digest_text,
     draft,
 )
-from assay.store.serving import adding, insert_or_skip
 
 _CHUNK = 400
 """Digests in one query; SQLite allows about a thousand."""
@@ -229,7 +242,7 @@ class Batch:
         self.began = head.seq
         self.at = f"{now:%Y-%m-%dT%H:%M:%S.%f}Z"
         self.counts: Counter[str] = Counter()
-        self.names = names.NameTally()
+        self.names = NameTally()
         self.edges: list[tuple[int, tuple[ChainLink, ...]]] = []
         """Links by the record that brings them. They become rows at the end: a link may lead to a
         later record, which has no position yet.
@@ -373,7 +386,8 @@ def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
         large = [row for row in rows if len(row[-1]) > LARGE]
         rows = [row for row in rows if len(row[-1]) <= LARGE] if large else rows
     if rows:
-        connection.exec_driver_sql(_insert_text(connection.dialect.name, table), rows)
+        kind: Any = type(connection.dialect)
+        connection.exec_driver_sql(_insert_text(kind, table), rows)
     for *row, content in large:  # a plain INSERT would copy the body twice
         values = zip(table.columns.keys(), (*row, func.zeroblob(len(content))), strict=True)
         place = connection.execute(_INSERT[table].values(dict(values))).lastrowid
@@ -383,10 +397,197 @@ def insert_rows(connection: Connection, table: Table, rows: list[Row]) -> None:
 
 
 @cache
-def _insert_text(dialect: str, table: Table) -> str:
+def _insert_text(dialect: Any, table: Table) -> str:
     """An INSERT of every column. The driver takes our values as they are: converting each of them
     would take longer than storing it.
     """
-    of_driver: Any = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect}[dialect]
-    marks = {"sqlite": "qmark", "postgresql": "format"}[dialect]
-    return str(_INSERT[table].compile(dialect=of_driver(paramstyle=marks)))
+    marks = {"sqlite": "qmark", "postgresql": "format"}[dialect.name]
+    return str(_INSERT[table].compile(dialect=dialect(paramstyle=marks)))
+
+
+# --- the chain: each record of a project carries a hash of itself and of the chain before it, so
+# that removing, inserting or moving a record breaks it. It covers the digest of the body and what
+# is stored with it: kind, schema, moment, author, reason, and the links that came with the record.
+# Anyone who notes the head of a chain elsewhere can also detect that the newest records were cut
+# off.
+
+_encode = msgspec.json.encode
+
+
+class ChainLink(NamedTuple):
+    """A link between two digests."""
+
+    source: bytes
+    relation: str
+    target: bytes
+
+
+def genesis(project: str) -> bytes:
+    """The first value of a project's chain."""
+    return sha256(b"assay.ledger/1\n" + project.encode()).digest()
+
+
+def next_chain(
+    before: bytes,
+    digest: bytes,
+    kind: str,
+    schema: str | None,
+    created_at: str,
+    author: str | None,
+    reason: str | None,
+    edges: Iterable[ChainLink],
+) -> bytes:
+    """The chain after one more record."""
+    stamp = _encode([kind, schema, created_at, author, reason, []])
+    hashed = sha256(before + digest + stamp[:-2])  # one by one: there may be very many edges
+    joint = b""
+    for edge in edges:
+        hashed.update(joint + _encode([edge.source.hex(), edge.relation, edge.target.hex()]))
+        joint = b","
+    hashed.update(stamp[-2:])
+    return hashed.digest()
+
+
+# --- the workflows and datasets that the runs of a project name, counted as they come and go
+
+NAMED = ("workflow", "dataset")
+_PLACES = tuple((what, t.FACETS.index(what), t.FACETS.index(f"{what}_version")) for what in NAMED)
+
+Name = tuple[str, str, str]
+"""The kind (workflow or dataset), the id and the version."""
+
+
+def names_of(columns: tuple[Any, ...]) -> Iterator[Name]:
+    """What a run names, according to its columns."""
+    for what, place, version in _PLACES:
+        if columns[place] is not None:
+            yield what, columns[place], columns[version] or ""
+
+
+class NameTally:
+    """The names of one transaction."""
+
+    def __init__(self) -> None:
+        self.counts: dict[Name, list[int]] = {}
+
+    def add(self, columns: tuple[Any, ...], seq: int) -> None:
+        """Count one more run, later than those before."""
+        for name in names_of(columns):
+            known = self.counts.setdefault(name, [0, seq])
+            known[0] += 1
+            known[1] = seq
+
+    def write(self, connection: Connection, project: str) -> None:
+        """Add the counts to the table."""
+        rows = [
+            dict(zip(t.seen.columns.keys(), (project, *name, *numbers), strict=True))
+            for name, numbers in sorted(self.counts.items())
+        ]
+        if rows:
+            counting = adding(connection.dialect.name, t.seen, "runs", replacing=("newest_seq",))
+            connection.execute(counting, rows)
+
+
+def _forget_names(connection: Connection, project: str, columns: tuple[Any, ...], seq: int) -> None:
+    """Subtract a forgotten run from what it named; a name without runs is removed. Call this after
+    its columns were emptied.
+    """
+    s, r = t.seen.c, t.records.c
+    for what, name, version in names_of(columns):
+        here = (s.project == project, s.what == what, s.id == name, s.version == version)
+        connection.execute(update(t.seen).where(*here).values(runs=s.runs - 1))
+        connection.execute(delete(t.seen).where(*here, s.runs <= 0))
+        mine = select(func.max(r.seq)).where(
+            r.project == project,
+            r.kind == "run",
+            r[what] == name,
+            func.coalesce(r[f"{what}_version"], "") == version,
+        )
+        connection.execute(
+            update(t.seen)
+            .where(*here, s.newest_seq == seq)
+            .values(newest_seq=mine.scalar_subquery())
+        )
+
+
+# --- forgetting
+
+
+def forget(
+    connection: Connection, project: str, digest: bytes, *, author: str, reason: str, now: datetime
+) -> Tombstone:
+    """Remove the body of a record and keep its digest, with who did it and why. The chain stays
+    valid, because it covers the digest.
+    """
+    head = lock_head(connection, project)
+    known = lookup(connection, project, [digest]).get(digest)
+    if known is None:
+        raise InputError(
+            "STO-012",
+            "there is no such record in this project of the ledger.",
+            where=digest_text(digest),
+        )
+    if known.kind == "tombstone":
+        raise InputError(
+            "STO-010",
+            "a tombstone can't be forgotten: it contains only a digest.",
+            where=digest_text(digest),
+        )
+    if not known.forgotten:
+        batch = Batch(project, head, now)
+        body = {"schema": TOMBSTONE_SCHEMA, "digest": digest_text(digest), "at": batch.at}
+        seq = batch.add(draft(body, kind="tombstone", author=author, reason=reason), ())
+        batch.write(connection, {})
+        stone = (project, seq, digest, author, reason, batch.at)
+        insert_rows(connection, t.tombstones, [stone])
+        here = and_(t.records.c.project == project, t.records.c.seq == known.seq)
+        columns = connection.execute(
+            select(*(t.records.c[name] for name in t.FACETS)).where(here)
+        ).one()
+        connection.execute(
+            update(t.records).where(here).values(body=None, **dict.fromkeys(t.FACETS))
+        )
+        if known.kind == "run":
+            _forget_names(connection, project, tuple(columns), known.seq)
+            made_of = select(t.traces.c.trace_id).where(
+                t.traces.c.project == project, t.traces.c.digest == digest_text(digest)
+            )
+            spans = t.trace_spans.c
+            connection.execute(
+                delete(t.trace_spans).where(spans.project == project, spans.trace_id.in_(made_of))
+            )
+        tags = t.tags.c
+        connection.execute(t.tags.delete().where(tags.project == project, tags.seq == known.seq))
+    left = tombstone(connection, project, digest)
+    assert left is not None
+    return left
+
+
+def tombstone(connection: Connection, project: str, digest: bytes) -> Tombstone | None:
+    """Who had a record forgotten; None if it wasn't."""
+    c = t.tombstones.c
+    row = connection.execute(
+        select(c.author, c.reason, c.at).where(c.project == project, c.digest == digest)
+    ).first()
+    if row is None:
+        return None
+    others: dict[bytes, None] = {}
+    for source, relation, target in connection.execute(touching(connection, project, digest)):
+        other = target if relation == "evidence_of" else source
+        if other != digest:
+            others[other] = None
+    standing = [
+        digest_text(digest)
+        for digest, known in sorted(lookup(connection, project, others).items())
+        if not known.forgotten
+    ]
+    return Tombstone(digest_text(digest), *row, tuple(standing))
+
+
+def touching(connection: Connection, project: str, digest: bytes) -> Select[Any]:
+    """The links from and to a record: source, relation, target."""
+    known = lookup(connection, project, [digest]).get(digest)
+    place = 0 if known is None else known.seq  # no record is at 0
+    c = t.links.c
+    query = select(t.sources.c.digest, c.relation, t.targets.c.digest).select_from(t.linked)
+    return query.where(c.project == project, or_(c.source_seq == place, c.target_seq == place))

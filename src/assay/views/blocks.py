@@ -3,13 +3,14 @@
     view = [section("Rules", Table("Rules", ("Rule", "Verdict"), rows), id="rules")]
 
 A view of a subject is a list of blocks with every number and every sentence in it. Renderers add no
-words: a page, a report, Markdown and the terminal show the same blocks.
+words: a page, a report, Markdown and the terminal show the same blocks. A page has a macro for each
+of them; the other renderers draw a few, and `drawn` gives them what every other block is in these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct
 
@@ -29,9 +30,34 @@ class Block(Struct, frozen=True):
 
         return macro(type(self).__name__.lower())(self)
 
+    def simpler(self) -> Sequence[Part]:
+        """The same in simpler blocks, for a renderer without a way to draw this one."""
+        raise NotImplementedError(f"no renderer besides HTML can draw the block {type(self)}")
+
 
 Part = Block | str
 """A block, or text: a string, or a piece."""
+T = TypeVar("T")
+
+
+def drawn(parts: Iterable[Part], ways: Mapping[type, Callable[[Any], T]]) -> Iterator[T]:
+    """What a renderer makes of each block, by its type; text is a `str`. Of a block that it has no
+    way to draw it draws the simpler ones, so that none is left out in silence.
+    """
+    for part in parts:
+        kind = str if isinstance(part, str) else type(part)
+        if kind in ways:
+            yield ways[kind](part)
+        elif not isinstance(part, str):
+            yield from drawn(part.simpler(), ways)
+
+
+class Control(Block, frozen=True):
+    """What a reader clicks or fills in. Only a page has it."""
+
+    def simpler(self) -> Sequence[Part]:
+        """Nothing."""
+        return ()
 
 
 class Section(Block, frozen=True):
@@ -43,6 +69,11 @@ class Section(Block, frozen=True):
     hint: str = ""
     kind: str = ""
     level: int = 2
+
+    def simpler(self) -> Sequence[Part]:
+        """Its blocks under a heading."""
+        hint = [Paragraph(self.hint, "hint")] if self.hint else []
+        return [Heading(self.title), *hint, *self.parts]
 
 
 def parts_of(*parts: Part | None) -> list[Part]:
@@ -68,13 +99,23 @@ class Group(Block, frozen=True):
     parts: Sequence[Part]
     kind: str = ""
 
+    def simpler(self) -> Sequence[Part]:
+        """Its blocks."""
+        return self.parts
+
 
 class Details(Block, frozen=True):
-    """Blocks that are folded away."""
+    """Blocks that are folded away. A link may lead to its id."""
 
     summary: str
     parts: Sequence[Part]
     opened: bool = False
+    id: str = ""
+    kind: str = ""
+
+    def simpler(self) -> Sequence[Part]:
+        """Its blocks under a heading."""
+        return [Heading(self.summary), *self.parts]
 
 
 class Paragraph(Block, frozen=True):
@@ -106,6 +147,11 @@ class Empty(Block, frozen=True):
     sentence: str
     command: str = ""
     more: str = ""
+
+    def simpler(self) -> Sequence[Part]:
+        """Its sentences, and the command between them."""
+        command = [Verbatim(self.command)] if self.command else []
+        return [Paragraph(self.sentence), *command, Paragraph(self.more)]
 
 
 class Verbatim(Block, frozen=True):
@@ -145,7 +191,7 @@ def stated(*facts: tuple[str, str]) -> list[tuple[str, str]]:
     return [fact for fact in facts if fact[1]]
 
 
-class Contents(Block, frozen=True):
+class Contents(Control, frozen=True):
     """Links to the sections of a long page."""
 
     sections: Sequence[tuple[str, str]]
@@ -257,6 +303,10 @@ class Figure(Block, frozen=True):
         rows = [[clip(cell) for cell in row] for row in chart.rows]
         return Table(f"{chart.title}, as a table", columns, rows, absent="The chart has no rows.")
 
+    def simpler(self) -> Sequence[Part]:
+        """Its sentence and its table."""
+        return [Heading(self.chart.title), Paragraph(self.chart.sentence), self.table]
+
 
 def figure(chart: Chart, url: str = "") -> Figure:
     """A chart of a page that serves its charts below `url`; without one, within the page."""
@@ -289,7 +339,7 @@ class Field(Struct, frozen=True):
         return pairs if known else [*pairs, (value, value)]
 
 
-class Filters(Block, frozen=True):
+class Filters(Control, frozen=True):
     """A form whose state is the address: it works without a script, and the back button
     undoes it.
     """
@@ -323,7 +373,7 @@ class Chip(Struct, frozen=True):
     """Its name in the page: the focus stays on it while a region is replaced."""
 
 
-class Chips(Block, frozen=True):
+class Chips(Control, frozen=True):
     """Filters as links; clicking the chosen one removes it."""
 
     label: str
@@ -338,8 +388,12 @@ class Region(Block, frozen=True):
     id: str
     parts: Sequence[Part]
 
+    def simpler(self) -> Sequence[Part]:
+        """Its blocks."""
+        return self.parts
 
-class Pager(Block, frozen=True):
+
+class Pager(Control, frozen=True):
     """Links through a list without page numbers; a missing direction is left out."""
 
     newest: str = ""
@@ -360,6 +414,10 @@ class Polled(Block, frozen=True):
     parts: Sequence[Part]
     seconds: int = 3
 
+    def simpler(self) -> Sequence[Part]:
+        """Its blocks."""
+        return self.parts
+
 
 class Heading(Block, frozen=True):
     """A small heading within a section."""
@@ -367,7 +425,7 @@ class Heading(Block, frozen=True):
     text: str
 
 
-class Button(Block, frozen=True):
+class Button(Control, frozen=True):
     """A form of one button, which posts."""
 
     label: str

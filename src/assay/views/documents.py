@@ -1,34 +1,15 @@
-"""Grades as JSON and JSON Lines, and how any result or record becomes JSON."""
+"""Grades as JSON, as JSON Lines, and as CSV with nothing in it that a spreadsheet would run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Sequence
 from typing import Any
-
-import msgspec
 
 from assay.canon import encode as encode
 from assay.records.grade import GRADES_SCHEMA, Payload
 from assay.views.exporters import Exporter, Format
-
-
-def names_of(result: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a person may call a run or its grade: its id, or its sample, alone or as a decision
-    calls it, with its dataset. The sample of a run is in its dataset.
-
-    >>> names_of({"run_id": "r-1", "sample_id": "s-1", "dataset": {"id": "faq"}})
-    ('r-1', 's-1', 'faq/s-1')
-    """
-    dataset = result.get("dataset")
-    of = dataset if isinstance(dataset, dict) else {"id": getattr(dataset, "id", None)}
-    name, sample = of.get("id"), of.get("sample_id") or result.get("sample_id")
-    within = (f"{name}/{sample}",) if name and sample else ()
-    return result.get("run_id"), sample, *within
-
-
-def plain(value: Any) -> Any:
-    """A payload as the tree that a reader of its JSON would get."""
-    return msgspec.json.decode(encode(value))
 
 
 class JsonDocument(Format):
@@ -63,3 +44,71 @@ EXPORTERS = (
     Exporter("json", "JSON: one document with all results", (".json",), JsonDocument),
     Exporter("jsonl", "JSON Lines: one result on each line", (".jsonl",), JsonLines),
 )
+
+
+_COLUMNS = (
+    "run_id",
+    "passed",
+    "grade",
+    "provisional_grade",
+    "weighted_score",
+    "weighted_score_adjusted",
+    "pass_threshold",
+    "reason",
+    "hard_gate_failures",
+    "floor_failures",
+    "sample_id",
+    "group",
+    "profile",
+    "policy",
+    "scoringSystem",
+    "gradingSystem",
+)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return ";".join(map(str, value))
+    return str(value)
+
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What makes a spreadsheet run a cell as a formula; the last four are the wide forms of the first,
+which some take for them.
+"""
+
+
+def neutral(text: str) -> str:
+    """Text that a spreadsheet shows and never runs: one that begins like a formula gets an
+    apostrophe in front.
+
+    >>> neutral("=1+1"), neutral("a=1")
+    ("'=1+1", 'a=1')
+    """
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+class Csv(Format):
+    """One row for each result."""
+
+    def head(self) -> bytes:
+        """The column names."""
+        return (",".join(_COLUMNS) + "\r\n").encode()
+
+    def piece(self, result: Payload) -> bytes:
+        """One row."""
+        row = []
+        for column in _COLUMNS:
+            value = result[column]
+            text = _cell(value)
+            row.append(neutral(text) if isinstance(value, str | list | tuple) else text)
+        line = io.StringIO()
+        csv.writer(line).writerow(row)
+        return line.getvalue().encode()
+
+
+EXPORTER = Exporter("csv", "CSV: one row for each result", (".csv",), Csv)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from assay.errors import count, few
 from assay.records.evaluation import Evaluation, EvaluationTotals
+from assay.records.samples import MAX_TEXT, Baseline, SampleCounts, SamplePage, SampleQuery
 from assay.views.blocks import (
     Chip,
     Chips,
@@ -21,7 +22,7 @@ from assay.views.blocks import (
     section,
     stated,
 )
-from assay.views.evaluations import on_dataset, versioned
+from assay.views.evaluation import on_dataset, versioned
 from assay.views.pieces import (
     clip,
     coded,
@@ -36,7 +37,6 @@ from assay.views.pieces import (
     small,
     verdict,
 )
-from assay.views.sample_query import Baseline, SampleCounts, SamplePage, SampleQuery
 from assay.views.sample_table import (
     MAX_CRITERIA,
     CriterionColumn,
@@ -45,7 +45,6 @@ from assay.views.sample_table import (
     numbered_pager,
     sample_table,
 )
-from assay.views.samples import MAX_TEXT
 
 REASONS = 6
 """Reasons that are shown at once; the others are folded."""

@@ -9,15 +9,16 @@ of them is made by `onto` and `finish`, in one. The content of a result is decid
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from assay.files.inputs import StoredInput
 from assay.files.json_files import Document, member
 from assay.files.yaml_files import locate
 from assay.records.evidence import IMPORTED, Run, Workflow
+from assay.records.grade import Payload
 from assay.registry import Registry, is_path
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ class ResultSource(Struct, frozen=True):
         the file that it was imported from.
         """
         document = self.document
-        if document is not None and isinstance(document.file, StoredInput):
-            return _imported_line(document.tree if self.run is None else self.run.metadata)
-        if document is None or document.line is not None or document.source is None:
+        if document is None or document.line is not None:
             return None if document is None else document.line
+        if document.source is None:
+            return _imported_line(document.tree if self.run is None else self.run.metadata)
         return _lines(document.source).get(document.at) if document.at else 1
 
 
@@ -156,15 +157,15 @@ EXPORTERS: Registry[Exporter] = Registry(
     "exporter",
     homes={
         "assay.views.documents:EXPORTERS": ("json", "jsonl"),
-        "assay.views.csv_rows:EXPORTER": ("csv",),
+        "assay.views.documents:EXPORTER": ("csv",),
         "assay.views.markdown:EXPORTER": ("markdown",),
         "assay.views.junit:EXPORTER": ("junit",),
-        "assay.views.html:EXPORTER": ("html",),
-        "assay.views.sarif_grades:EXPORTER": ("sarif",),
+        "assay.views.report:EXPORTER": ("html",),
+        "assay.views.sarif:EXPORTER": ("sarif",),
         "assay.views.parquet:EXPORTER": ("parquet",),
         "assay.views.inspect_log:EXPORTER": ("inspect",),
         "assay.views.mlflow_table:EXPORTER": ("mlflow",),
-        "assay.views.telemetry:EXPORTER": ("otel",),
+        "assay.views.otel_export:EXPORTER": ("otel",),
         "assay.views.promptfoo:EXPORTER": ("promptfoo",),
     },
     group="assay.exporters",

@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import structs
 
+from assay.records.grade_line import NO_REASON
 from assay.views.blocks import (
     Column,
     Details,
@@ -24,7 +25,7 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.charts import Chart, grades, steps
-from assay.views.grade_line import NO_REASON, change_text, explained, floor_state
+from assay.views.grade_line import change_text, explained, floor_state
 from assay.views.pieces import (
     absent,
     clip,

@@ -1,7 +1,8 @@
-"""A grade in one line, why it did not pass, and many grades as a count.
+"""A grade in lines of text: why it did not pass, many grades as a count, and the whole grade as
+`assay explain` shows it.
 
 Every place that has room for a line takes its words from here: the terminal, a pull-request
-comment, a test case, a row of a report or of a page. The whole grade is in `grade`.
+comment, a test case, a row of a report or of a page. The page of a grade is in `grade`.
 """
 
 from __future__ import annotations
@@ -9,19 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct, structs
-
-from assay.errors import count, few
-from assay.records.grade import Grade, Payload
+from assay.errors import count
+from assay.records.grade import Payload
+from assay.records.grade_line import GradeLine, as_line
 from assay.records.scorecard import STATUS_GATE
-from assay.records.typed import convert
-from assay.views.blocks import Column, Table
-from assay.views.pieces import Piece, absent, bar, points, verdict
-
-NAMED = 3
-"""Gates, criteria or causes that a line names; it counts the others."""
-LONGEST_REASON = 160
-NO_REASON = "no reason given"
+from assay.views.blocks import Column, Note, Part, Sentences, Table
+from assay.views.pieces import Piece, absent, bar, phrase, points, shown, small, verdict
 
 
 def passed_word(passed: object) -> str:
@@ -37,150 +31,6 @@ def outcome(passed: object) -> Piece:
 def floor_state(item: Mapping[str, Any]) -> str:
     """Whether a criterion meets its floor."""
     return verdict("missed") if item.get("floor_failed") else verdict("holds", "met")
-
-
-class GradeLine(Struct, frozen=True):
-    """What a line shows of a grade. Each field is that of `results[]` in `assay.grades/1`."""
-
-    run_id: str | None = None
-    grade: str | None = None
-    weighted_score: Any = None
-    passed: bool = False
-    reason: str | None = None
-    pass_threshold: Any = None
-    hard_gate_failures: Sequence[str] = ()
-    floor_failures: Sequence[str] = ()
-    explanation: Sequence[str] = ()
-    cause: str = ""
-    """What ended the run, such as an error of the provider; empty if nothing is stated."""
-    status: str | None = None
-    """How the run ended."""
-    unscored: Sequence[str] = ()
-    """The criteria without a score, which count as 0."""
-    uncalibrated: Sequence[str] = ()
-    """The criteria that reach their floors, but only through a judge that may not gate."""
-
-    @property
-    def why(self) -> str:
-        """Why it did not pass, in a few words; empty if it passed.
-
-        >>> GradeLine(hard_gate_failures=["clean", "signed"]).why, GradeLine(passed=True).why
-        ('gates clean, signed do not pass', '')
-        """
-        if self.passed is True:
-            return ""
-        gates, floors = self.hard_gate_failures, self.floor_failures
-        if gates:
-            one = len(gates) == 1
-            shut = (
-                f"gate{'' if one else 's'} {few(gates, NAMED)} {'does' if one else 'do'} not pass"
-            )
-            return f"{self.cause}; {shut}" if self.cause else shut
-        if floors:
-            missed = [name for name in floors if name not in self.uncalibrated]
-            one = len(missed or floors) == 1
-            if missed:
-                return f"{few(missed, NAMED)} {'misses its floor' if one else 'miss their floors'}"
-            reached = "reaches its floor" if one else "reach their floors"
-            return f"{few(floors, NAMED)} {reached} {_UNCALIBRATED}"
-        if self.reason == "below_pass_threshold":
-            short = f"{points(self.weighted_score)} is below {float(self.pass_threshold):g}"
-            verb = "is" if len(self.unscored) == 1 else "are"
-            lacking = f"; {few(self.unscored, NAMED)} {verb} missing" if self.unscored else ""
-            return short + lacking
-        return _REASONS.get(str(self.reason), str(self.reason or NO_REASON))
-
-    @property
-    def because(self) -> str:
-        """Why it did or did not pass: the verdict in a sentence."""
-        return next(iter(self.explanation), "") or self.why or NO_REASON
-
-    @property
-    def counted(self) -> list[str]:
-        """Why it did not pass, in words that can be counted over many runs: how the run ended where
-        it did not succeed, else each gate and floor, without numbers.
-        """
-        if self.cause:
-            return [" ".join(self.cause.split("\n", 1)[0].split())[:LONGEST_REASON]]
-        # A run that broke off fails most gates; each of them would hide the one reason.
-        if STATUS_GATE in self.hard_gate_failures and self.status not in (None, "success"):
-            return [f"the run ended with status {self.status}"[:LONGEST_REASON]]
-        reasons = [f"gate {name} does not pass" for name in self.hard_gate_failures]
-        reasons += [
-            f"{name} reaches its floor {_UNCALIBRATED}"
-            if name in self.uncalibrated
-            else f"{name} misses its floor"
-            for name in self.floor_failures
-        ]
-        reasons = reasons or [_REASONS.get(str(self.reason), str(self.reason or NO_REASON))]
-        return [reason[:LONGEST_REASON] for reason in reasons]
-
-    @property
-    def head(self) -> str:
-        """The letter, the score, the verdict and the run."""
-        word = "passed" if self.passed is True else "FAILED"
-        return f"{self.grade}  {points(self.weighted_score):>6}  {word}  {self.run_id}"
-
-    @property
-    def text(self) -> str:
-        """The line of `assay grade`.
-
-        >>> GradeLine("r-1", "F", 50, reason="below_pass_threshold", pass_threshold=70).text
-        'F   50.00  FAILED  r-1  50.00 is below 70'
-        """
-        return f"{self.head}  {self.why}" if self.why else self.head
-
-
-_UNCALIBRATED = "only through an uncalibrated judge"
-_REASONS = {
-    "below_pass_threshold": "score below the threshold",
-    "below_passing_grade": "the policy does not pass this grade",
-    "no_hard_gates": "no hard gate",
-}
-
-
-def as_line(grade: Grade | Mapping[str, Any]) -> GradeLine:
-    """The line of a grade, given as a record or as an entry of `results[]`."""
-    line = convert(grade, GradeLine, from_attributes=True)
-    if line.passed is True:
-        return line
-    if line.hard_gate_failures:
-        return line
-    return structs.replace(line, unscored=list(unscored(grade)), uncalibrated=_uncalibrated(grade))
-
-
-def unscored(grade: Grade | Mapping[str, Any]) -> dict[str, str]:
-    """The criteria without a score, with the reason for each."""
-    if isinstance(grade, Grade):
-        own = [item.criterion for item in grade.criteria]
-        return {
-            criterion.name: criterion.missing or NO_REASON
-            for criterion in own
-            if criterion.raw_score is None
-        }
-    criteria = grade.get("criteria") or ()
-    return {
-        str(item["name"]): str(item.get("missing") or NO_REASON)
-        for item in criteria
-        if item.get("raw_score", 0) is None
-    }
-
-
-def _uncalibrated(grade: Grade | Mapping[str, Any]) -> list[str]:
-    """The criteria that reach their floors, but only through a judge that may not gate."""
-    if isinstance(grade, Grade):
-        return [
-            item.name
-            for item in grade.criteria
-            if item.floor_failed and item.norm_units >= (item.floor_units or 0)
-        ]
-    return [
-        str(item["name"])
-        for item in grade.get("criteria") or ()
-        if item.get("judge_fault")
-        and item.get("floor_failed")
-        and item["norm"] >= item["critical_floor"]["norm"]
-    ]
 
 
 def lines_table(lines: Iterable[GradeLine]) -> Table:
@@ -350,3 +200,83 @@ def passed_text(graded: int, failed: int) -> str:
     if failed:
         return f"{failed:,} of {count(graded, 'run')} did not pass"
     return f"{'The one run' if graded == 1 else f'All {graded:,} runs'} passed"
+
+
+# --- the whole grade, in lines
+
+
+Result = Mapping[str, Any]
+MARKS = {"pass": "ok", "fail": "FAIL", "undetermined": "??"}
+"""How a line of text marks a gate."""
+BAR = 24
+
+
+def explanation(result: Result, *, named_by: Mapping[str, str] | None = None) -> list[Part]:
+    """Why a run got its grade, from an entry of `results[]` in `assay.grades/1`. `named_by`: what
+    named the profile or the rubric, if not the command line.
+    """
+    head = f"{result['run_id']}: {result['grade']}, {points(result['weighted_score'])}, "
+    sentences = [_ended_once(sentence) for sentence in explained(result)]
+    gates = [
+        Note(
+            f"  [{MARKS[gate['status']]:<4}] {name}: {gate['reason']}",
+            "" if gate["status"] == "pass" else "bad",
+        )
+        for name, gate in result["hard_gates"].items()
+        if name not in result["hard_gate_failures"]
+    ]
+    notes = [*result["placement"]["notes"], *result["notes"]]
+    return [
+        Note(head + passed_word(result["passed"]), "good" if result["passed"] is True else "bad"),
+        _bars(result["criteria"]),
+        Sentences(sentences),
+        *gates,
+        Sentences([f"note: {note}" for note in notes]),
+        small(f"  {_used(result, named_by or {})}"),
+    ]
+
+
+def _ended_once(sentence: str) -> str:
+    """A sentence with one mark at its end.
+
+    >>> _ended_once("Is that right?."), _ended_once("And so on...")
+    ('Is that right?', 'And so on...')
+    """
+    twice = sentence.endswith(("?.", "!.", "..")) and not sentence.endswith("...")
+    return sentence[:-1] if twice else sentence
+
+
+def _used(result: Result, named_by: Mapping[str, str]) -> str:
+    """What graded a run: profile and rubric with why they were chosen, the policy, the systems."""
+    named = [
+        f"{kind} {chosen['id']} ({_chosen_by(kind, chosen['why'], named_by)})"
+        for kind, chosen in result["selection"].items()
+        if chosen is not None
+    ]
+    return " · ".join([*named, versions_text(result)])
+
+
+def _chosen_by(kind: str, why: str, named_by: Mapping[str, str]) -> str:
+    """Why a profile or rubric was chosen. Grading knows that one was requested, not where."""
+    return f"from {named_by[kind]}" if kind in named_by else why
+
+
+def _bars(criteria: Sequence[Result]) -> Table:
+    """Each criterion with its points as a bar; all bars of a run share a scale."""
+    most = max([item["maximum"] for item in criteria], default=100) or 100
+    rows = []
+    for item in criteria:
+        floor = item["critical_floor"]
+        width = max(1, round(BAR * item["maximum"] / most))
+        rows.append(
+            [
+                item["label"] or item["name"],
+                points(item["contribution"]),
+                bar(item["contribution"], item["maximum"], width=width),
+                points(item["maximum"]),
+                shown(item["norm"]) if item["missing"] is None else "missing",
+                phrase(floor_state(item), f" {shown(floor['norm'])}") if floor else absent("none"),
+            ]
+        )
+    columns = ("Criterion", Column("Points", "n"), "", Column("Of", "n"), Column("Norm", "n"))
+    return Table("Criteria", (*columns, "Floor"), rows, kind="drawn")

@@ -13,19 +13,20 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from assay.canon import canonical
 from assay.errors import count, printable
+from assay.records.grade_line import NAMED
+from assay.records.samples import NO_TEXTS, SampleTexts, Texts
 from assay.views.charts.decisions import rule_word
-from assay.views.decision import USED, confidence, operation_text
-from assay.views.decision_samples import (
-    NO_TEXTS,
+from assay.views.decision import (
+    USED,
     NewFailure,
-    SampleTexts,
-    Texts,
+    confidence,
     failure_facts,
     new_failures,
+    operation_text,
     sample_label,
 )
 from assay.views.exporters import Exporter, Format
-from assay.views.grade_line import NAMED, bar_text, causes, score_text, versions_text
+from assay.views.grade_line import bar_text, causes, score_text, versions_text
 from assay.views.pieces import points
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
-"""Results as Markdown for a pull-request comment or a job summary: the verdict first, then what
-failed and why, then a count of the rest.
+"""Markdown, for a pull-request comment or a job summary: any view, and grades with the verdict
+first, then what failed and why, then a count of the rest.
 
 Only our own words are Markdown. Every text from evidence, a policy or a file name is in a code
 span, where no renderer sees markup, a link, an issue number or an @mention. A page is bounded:
@@ -8,27 +8,159 @@ beyond its rows it counts the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from textwrap import indent
 from typing import IO, Any
 
 import msgspec
 
-from assay.errors import count
+from assay.errors import count, printable
 from assay.records.grade import Payload
-from assay.views.exporters import Exporter, Format, ReportTitle, ResultSource
-from assay.views.grade_line import (
-    NAMED,
-    bar_sentence,
-    causes,
-    is_passed,
-    passed_text,
+from assay.records.grade_line import NAMED
+from assay.views.blocks import (
+    Decided,
+    Entries,
+    Facts,
+    Heading,
+    Note,
+    Paragraph,
+    Part,
+    Sentences,
+    Table,
+    Verbatim,
+    drawn,
 )
-from assay.views.markdown_code import cell_code, code
-from assay.views.pieces import bar, points
-from assay.views.worst_samples import WorstSample, keep_sample, worst_sample, worst_samples
+from assay.views.evaluation import WorstSample, keep_sample, worst_sample
+from assay.views.exporters import Exporter, Format, ReportTitle, ResultSource
+from assay.views.grade_line import bar_sentence, causes, is_passed, passed_text
+from assay.views.pieces import Piece, bar, points
 
 ROWS = 50
 """Most rows of a table; code hosts limit the length of a comment."""
+MAX_TEXT = 200
+_TICKS = re.compile("`+")
+
+
+def code(text: object, *, most: int = MAX_TEXT) -> str:
+    r"""Any text as a code span outside a table. Characters that would break the line or reverse the
+    text are escaped.
+
+    >>> code("a|b"), code("@all <b>\n")
+    ('`a|b`', '`@all <b>\\n`')
+    >>> code("`x`")
+    '`` `x` ``'
+    """
+    shown = printable(str(text))
+    if len(shown) > most:
+        shown = f"{shown[:most]}…"
+    if not shown.strip():
+        return "(empty)"
+    fence = "`" * (1 + max((len(ticks) for ticks in _TICKS.findall(shown)), default=0))
+    # one blank on each side is taken off again by the renderer, and keeps a backtick at the edge
+    # apart from the fence
+    pad = " " if shown[0] in "` " or shown[-1] in "` " else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def cell_code(text: object) -> str:
+    r"""The same in a cell of a table, where a pipe ends the cell unless it is escaped; elsewhere a
+    reader would see the backslash.
+
+    >>> cell_code("a|b")
+    '`a\\|b`'
+    """
+    return code(text).replace("|", "\\|")
+
+
+# --- views
+
+
+_OURS = ("verdict", "number", "absent")
+ENTRY_TEXT = 400
+"""Characters of a text of an entry."""
+SENTENCE = 600
+"""Characters of a sentence in a list."""
+
+
+def inert(text: str, *, most: int = MAX_TEXT) -> str:
+    """A piece of our own words as it is; anything else in a code span."""
+    if isinstance(text, Piece):
+        if text.kind in _OURS:
+            return str(text)
+        if text.kind == "phrase":
+            return "".join(part if not part.strip() else inert(part) for part in text.values[0])
+    return code(text, most=most)
+
+
+def view(title: str, parts: Sequence[Part]) -> str:
+    """A view as a page; the title is in our own words."""
+    return "\n".join(filter(None, [f"## Assay: {title}\n", *drawn(parts, _WAYS)]))
+
+
+def _decided(block: Decided) -> str:
+    sure = f"{block.confidence}\n\n" if block.confidence else ""
+    return f"**{block.meaning}**\n\n{sure}{code(block.reason, most=ENTRY_TEXT)}\n"
+
+
+def _entries(block: Entries) -> str:
+    return "".join(
+        f"- {inert(entry.head)}\n{''.join(drawn(entry.parts, _WITHIN))}"
+        for entry in block.entries[:ROWS]
+    )
+
+
+def _facts(block: Facts) -> str:
+    bars = [value for label, value in block.pairs if not label and value]
+    lines = [f"- {label}: {inert(value)}\n" for label, value in block.pairs if label]
+    more = f"- … and {len(lines) - ROWS:,} more\n" if len(lines) > ROWS else ""
+    fence = "\n```text\n" + "\n".join(bars) + "\n```\n" if bars else ""
+    return "".join(lines[:ROWS]) + more + fence
+
+
+def _facts_within(block: Facts) -> str:
+    """The facts of an entry, as a list in a list."""
+    return "".join(
+        f"  - {label}: {inert(value, most=ENTRY_TEXT)}\n" for label, value in block.pairs
+    )
+
+
+def _sentences(block: Sentences) -> str:
+    return "".join(f"- {inert(text, most=SENTENCE)}\n" for text in block.sentences[:ROWS])
+
+
+def _table(block: Table) -> str:
+    heads = "| " + " | ".join(head.title for head in block.heads) + " |\n"
+    rule = "|" + "|".join("---:" if head.kind == "n" else "---" for head in block.heads) + "|\n"
+    rows = ["| " + " | ".join(map(cell_code, row)) + " |\n" for row in block.rows]
+    return heads + rule + "".join(rows[:ROWS])
+
+
+_WAYS: dict[type, Callable[[Any], str]] = {
+    Decided: _decided,
+    Entries: _entries,
+    Facts: _facts,
+    Heading: lambda block: f"### {block.text}\n",
+    Note: lambda block: f"{code(block.text)}\n",
+    Paragraph: lambda block: f"{inert(block.text)}\n" if block.text else "",
+    Sentences: _sentences,
+    Table: _table,
+    Verbatim: lambda block: f"{code(block.text, most=ENTRY_TEXT)}\n",
+    str: lambda text: f"{inert(text)}\n" if text else "",
+}
+
+
+def _within(way: Callable[[Any], str]) -> Callable[[Any], str]:
+    """How a block is drawn in an entry of a list."""
+    return lambda block: indent(f"\n{way(block)}", "  ")
+
+
+_WITHIN = {**{kind: _within(way) for kind, way in _WAYS.items()}, Facts: _facts_within}
+
+
+# --- grades
+
+
 MAX_FAULTS = 10
 MAX_PAGE = 60_000
 """Characters of a page: GitHub refuses a comment of more than 65,536."""
@@ -65,7 +197,7 @@ class Markdown(Format):
             return b""
         cells = (
             f"{cell_code(result['run_id'])} | {result['grade']} |"
-            f" {points(result['weighted_score'])} | {_why(result)}"
+            f" {points(result['weighted_score'])} | {_causes(result)}"
         )
         return f"| {cells} |\n".encode()
 
@@ -123,7 +255,7 @@ def _verdict(counts: Mapping[str, Any]) -> str:
     return f"## Assay: {head}\n\n**{' and '.join([*ran, *broken])}.**{bar}{end}\n"
 
 
-def _why(result: Payload) -> str:
+def _causes(result: Payload) -> str:
     reasons = causes(result)
     more = len(reasons) - NAMED
     return "; ".join(map(cell_code, reasons[:NAMED])) + (f"; and {more} more" if more > 0 else "")
@@ -155,3 +287,21 @@ def _bars(counts: Mapping[str, Any]) -> str:
 
 
 EXPORTER = Exporter("markdown", "Markdown: a page for a pull request", (".md",), Markdown)
+
+
+TEXT = 400
+"""Characters of a question, an answer or an expected value in a comment."""
+
+
+def worst_samples(worst: Sequence[WorstSample]) -> str:
+    """The samples as a part of a comment; empty if there are none."""
+    lines = ["### Worst samples\n\n"] if worst else []
+    for case in worst:
+        lines.append(
+            f"- {code(case.sample)}: {code(case.letter)} {points(case.score)}, {code(case.why)}\n"
+        )
+        texts = {"question": case.question, "answer": case.answer, "expected": case.expected}
+        lines += [
+            f"  - {name}: {code(text, most=ENTRY_TEXT)}\n" for name, text in texts.items() if text
+        ]
+    return "".join(lines)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from tempfile import TemporaryDirectory
 from typing import IO, Any
@@ -12,9 +11,7 @@ from typing import IO, Any
 import msgspec
 
 from assay.canon import encode_any
-from assay.errors import UsageError
-from assay.files.json_files import MAX_LINE
-from assay.installing import import_extra
+from assay.files.tables import encode_row, load_duckdb, write_parquet
 from assay.records.grade import Payload
 from assay.views.exporters import Exporter, ResultSource
 from assay.views.spooled import Spooled
@@ -90,41 +87,6 @@ class Parquet(Spooled):
                 shutil.copyfileobj(whole, stream)
 
 
-def encode_row(row: Any) -> bytes:
-    """A row as a line of JSON, every number as it is."""
-    return encode_any(row) + b"\n"
-
-
-def write_parquet(
-    lines: str,
-    columns: Mapping[str, str],
-    path: str,
-    *,
-    projection: str = "*",
-    partitions: Sequence[str] = (),
-) -> None:
-    """Write a file of JSON lines as Parquet, in the same order. `columns` are those of the lines;
-    `projection` is what becomes of them, in SQL. With `partitions`, the path is a folder, with a
-    subfolder for each value of these columns.
-    """
-    duckdb = load_duckdb()
-    connection = duckdb.connect(config={"autoinstall_known_extensions": "false"})
-    try:
-        connection.execute("set preserve_insertion_order = true")
-        connection.read_json(
-            lines, columns=columns, format="newline_delimited", maximum_object_size=MAX_LINE
-        ).project(projection).write_parquet(
-            path,
-            compression="zstd",
-            partition_by=list(partitions) or None,
-            write_partition_columns=bool(partitions) or None,
-        )
-    except duckdb.IOException as error:
-        raise UsageError("FIL-008", f"cannot be written: {error}.", where=path) from None
-    finally:
-        connection.close()
-
-
 def _criterion(item: dict[str, Any]) -> dict[str, Any]:
     missing = item["raw_score"] is None
     return {
@@ -139,11 +101,6 @@ def _criterion(item: dict[str, Any]) -> dict[str, Any]:
         "floor_failed": item["floor_failed"],
         "missing": item["missing"],
     }
-
-
-def load_duckdb() -> Any:
-    """DuckDB, which writes Parquet; or how to install it."""
-    return import_extra("duckdb", "parquet", "writing Parquet needs duckdb.")
 
 
 def _make() -> Parquet:

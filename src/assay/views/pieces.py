@@ -12,6 +12,7 @@ from typing import Any
 
 from assay import exact
 from assay.canon import number_text, time_of
+from assay.exact import points as points
 from assay.records.grade import LETTERS
 
 SIGNS = {
@@ -324,15 +325,6 @@ def clip(value: Any, most: int = 300, *, absent_as: str = "not stated") -> str:
     """
     text = shown(value, absent_as)
     return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
-
-
-def points(value: Any, absent_as: str = "no score") -> str:
-    """A score on 0..100 with 2 decimals, half-up as everywhere.
-
-    >>> points(90), points(12.345), points(None)
-    ('90.00', '12.35', 'no score')
-    """
-    return f"{exact.shown(exact.scaled(value, 2), 2):.2f}" if exact.is_number(value) else absent_as
 
 
 def signed(value: Any, absent_as: str = "not known") -> str:

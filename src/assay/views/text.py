@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any
 
 from assay.errors import printable
 from assay.views.blocks import (
@@ -15,6 +17,8 @@ from assay.views.blocks import (
     Part,
     Sentences,
     Table,
+    Verbatim,
+    drawn,
 )
 from assay.views.pieces import Piece
 
@@ -26,6 +30,12 @@ def text_view(parts: Iterable[Part]) -> str:
     return "\n".join(plain_lines(parts)).strip("\n")
 
 
+Line = tuple[str, str]
+"""A line and its look."""
+Lines = Iterator[Line | Table]
+"""Lines, and the tables between them."""
+
+
 def plain_lines(
     parts: Iterable[Part], paint: Callable[[str, str], str] = lambda text, look: text
 ) -> Iterator[str]:
@@ -33,42 +43,59 @@ def plain_lines(
     look.
     """
     last = ""
-    for part in parts:
+    for item in lines_of(parts):
         for line in (
-            _table(part, paint)
-            if isinstance(part, Table)
-            else (paint(printable(text), look) for text, look in text_lines(part))
+            _table(item, paint) if isinstance(item, Table) else [paint(printable(item[0]), item[1])]
         ):
             if line or last != "":
                 yield line
             last = line
 
 
-def text_lines(part: Part) -> Iterator[tuple[str, str]]:
-    """The lines of anything but a table, each with its look."""
-    if isinstance(part, Decided):
-        text = f"{part.outcome.split(' ', 1)[1].upper()}: {part.reason}"
-        yield text, look_of(part.outcome)
-        if part.confidence:
-            yield part.confidence, ""
-    elif isinstance(part, Facts):
-        yield from ((line, "") for line in fact_lines(*part.pairs))
-    elif isinstance(part, Sentences):
-        yield from ((f"  {sentence}", "") for sentence in part.sentences)
-    elif isinstance(part, Heading):
-        yield from (("", ""), (part.text, "title"))
-    elif isinstance(part, Entries):
-        for place, entry in enumerate(part.entries):
-            yield from (("", ""),) if place else ()
-            yield f"  {entry.head}", look_of(entry.head)
-            for inner in entry.parts:
-                yield from ((f"    {line}", look) for line, look in text_lines(inner))
-    elif isinstance(part, Paragraph):
-        yield from (("", ""), (part.text, part.kind)) if part.text else ()
-    elif isinstance(part, Note):
-        yield from ((part.text, part.kind),) if part.text else ()
-    elif isinstance(part, str) and part:
-        yield part, look_of(part)
+def lines_of(parts: Iterable[Part]) -> Lines:
+    """A view as lines and tables."""
+    return chain.from_iterable(drawn(parts, _WAYS))
+
+
+def _decided(block: Decided) -> Lines:
+    yield (
+        f"{block.outcome.split(' ', 1)[1].upper()}: {block.reason}",
+        look_of(block.outcome),
+    )
+    if block.confidence:
+        yield block.confidence, ""
+
+
+def _entries(block: Entries) -> Lines:
+    for place, entry in enumerate(block.entries):
+        if place:
+            yield "", ""
+        yield f"  {entry.head}", look_of(entry.head)
+        for item in lines_of(entry.parts):
+            yield item if isinstance(item, Table) else (f"    {item[0]}", item[1])
+
+
+def _paragraph(block: Paragraph) -> Lines:
+    if block.text:
+        yield from (("", ""), (block.text, block.kind))
+
+
+def _indented(lines: Iterable[str]) -> Lines:
+    return ((f"  {line}", "") for line in lines)
+
+
+_WAYS: dict[type, Callable[[Any], Lines]] = {
+    Decided: _decided,
+    Entries: _entries,
+    Facts: lambda block: ((line, "") for line in fact_lines(*block.pairs)),
+    Heading: lambda block: iter([("", ""), (block.text, "title")]),
+    Note: lambda block: iter([(block.text, block.kind)] if block.text else []),
+    Paragraph: _paragraph,
+    Sentences: lambda block: _indented(block.sentences),
+    Table: lambda block: iter([block]),
+    Verbatim: lambda block: _indented(block.text.splitlines()),
+    str: lambda text: iter([(text, look_of(text))] if text else []),
+}
 
 
 def fact_lines(*facts: tuple[str, str], width: int = LABEL) -> list[str]:

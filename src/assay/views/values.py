@@ -9,16 +9,134 @@ whole, at the address of that part of the record.
 
 from __future__ import annotations
 
+import re
+from base64 import b64decode
+from binascii import Error
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from assay.canon import encode_any
 from assay.errors import count
-from assay.views.blocks import Block, Paragraph, Part, Verbatim
-from assay.views.media import Media, read_media
+from assay.views.blocks import Block, Entries, Heading, ListEntry, Paragraph, Part, Verbatim
 from assay.views.pieces import absent, address, code, link, listed, phrase, shown
+
+# --- pictures and files
+
+
+_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,", re.ASCII)
+_BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*", re.ASCII)
+_TYPE = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
+_TYPE_KEYS = ("media_type", "mime_type", "mimeType", "content_type", "type")
+_DATA_KEYS = ("data", "base64", "b64_json", "bytes")
+_WRAPPERS = ("source", "image_url", "input_audio", "file", "image", "url")
+_ASIDES = {*_TYPE_KEYS, "detail", "id", "name", "filename", "format", "size", "width", "height"}
+"""Keys that may accompany a file without being lost when only the file is shown."""
+_MAGIC = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+_NAMES = {
+    "application/pdf": "PDF document",
+    **{name: f"{name[6:].upper()} image" for name in PICTURES},
+}
+_SHORTEST = 64
+"""Characters below which a text without a type is taken for a text."""
+
+
+class Media(NamedTuple):
+    """A file in a value, still as base64."""
+
+    media_type: str
+    """By its first bytes where they are known, else as the value states it; empty for neither."""
+    encoded: str
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has."""
+        return len(self.encoded) * 3 // 4
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether a browser may draw it."""
+        return sniffed(_begin(self.encoded)) in PICTURES
+
+    @property
+    def name(self) -> str:
+        """What it is, in words."""
+        return _NAMES.get(self.media_type) or (
+            f"File of type {self.media_type}" if self.media_type else "File of unknown type"
+        )
+
+    def content(self) -> bytes | None:
+        """Its bytes; None if they are not base64."""
+        try:
+            return b64decode(self.encoded)
+        except (Error, ValueError):
+            return None
+
+
+def sniffed(start: bytes) -> str:
+    """The type of a file by its first bytes; empty if they are not known.
+
+    >>> sniffed(b"%PDF-1.7"), sniffed(b"<svg")
+    ('application/pdf', '')
+    """
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for magic, kind in _MAGIC if start.startswith(magic)), "")
+
+
+def read_media(value: Any, stated: str = "") -> Media | None:
+    """The file in a value: a `data:` address, base64 that begins like a known file, or an object
+    with base64 and its type, as the chat APIs write it. None for everything else.
+
+    >>> read_media("data:image/png;base64,iVBORw0KGgo=").media_type
+    'image/png'
+    >>> read_media({"type": "text", "text": "no file"})
+    """
+    if isinstance(value, str):
+        return _in_text(value, stated)
+    if not isinstance(value, Mapping) or len(value.keys() - _ASIDES) != 1:
+        return None
+    types = (value.get(key) for key in _TYPE_KEYS)
+    known = next(
+        (kind for kind in types if isinstance(kind, str) and _TYPE.fullmatch(kind)), stated
+    )
+    for key in _DATA_KEYS:
+        if isinstance(value.get(key), str) and (media := _in_text(value[key], known)):
+            return media
+    return next(
+        filter(None, (read_media(value[key], known) for key in _WRAPPERS if key in value)), None
+    )
+
+
+def _in_text(text: str, stated: str) -> Media | None:
+    if matched := _DATA.match(text):
+        encoded, stated = text[matched.end() :], matched[1] or stated
+    elif len(text) >= _SHORTEST and _BASE64.fullmatch(text):
+        encoded = text
+    else:
+        return None
+    kind = sniffed(_begin(encoded))
+    return Media(kind or stated, encoded) if kind or stated else None
+
+
+def _begin(encoded: str) -> bytes:
+    start = "".join(encoded[:64].split())[:32]
+    try:
+        return b64decode(start[: len(start) // 4 * 4])
+    except (Error, ValueError):
+        return b""
+
+
+# --- any value
+
 
 DEPTH = 4
 """How deep objects are shown as names and values; what is deeper is JSON."""
@@ -41,17 +159,30 @@ class DocumentText(Block, frozen=True):
         """Whether it may scroll, so that a keyboard must reach it."""
         return len(self.text) > 400 or self.text.count("\n") > 8
 
+    def simpler(self) -> Sequence[Part]:
+        """The text as it is."""
+        return [Verbatim(self.text, self.label)]
+
 
 class Fields(Block, frozen=True):
     """Names and values of an object; a value may be any blocks."""
 
     pairs: Sequence[tuple[str, Sequence[Part]]]
 
+    def simpler(self) -> Sequence[Part]:
+        """An entry for each name."""
+        return [Entries([ListEntry(name, parts) for name, parts in self.pairs], "Fields")]
+
 
 class Items(Block, frozen=True):
     """The items of a list."""
 
     items: Sequence[Sequence[Part]]
+
+    def simpler(self) -> Sequence[Part]:
+        """An entry for each item, by its number."""
+        items = [ListEntry(f"{place}.", parts) for place, parts in enumerate(self.items, 1)]
+        return [Entries(items, "Items")]
 
 
 class ChatMessage(Block, frozen=True):
@@ -60,12 +191,20 @@ class ChatMessage(Block, frozen=True):
     role: str
     parts: Sequence[Part]
 
+    def simpler(self) -> Sequence[Part]:
+        """What was said, under who said it."""
+        return [Heading(self.role), *self.parts]
+
 
 class Picture(Block, frozen=True):
     """A picture at an address of this server."""
 
     source: str
     text: str
+
+    def simpler(self) -> Sequence[Part]:
+        """What it is, in words."""
+        return [Paragraph(self.text)]
 
 
 def json_text(value: Any) -> str:

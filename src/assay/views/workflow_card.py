@@ -8,7 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from assay.errors import count
-from assay.records.evaluation import Evaluation, EvaluationTotals
+from assay.records.evaluation import (
+    Evaluation,
+    EvaluationTotals,
+    LastDecision,
+    WorkflowBaseline,
+    graded_by,
+)
 from assay.views.blocks import (
     Column,
     Empty,
@@ -26,7 +32,7 @@ from assay.views.blocks import (
 from assay.views.charts import Chart
 from assay.views.charts.evaluations import EvaluationPoint, pass_rates
 from assay.views.decision import decided
-from assay.views.evaluations import graded_by, unchecked, versioned
+from assay.views.evaluation import unchecked, versioned
 from assay.views.pieces import (
     absent,
     address,
@@ -48,33 +54,6 @@ SHOWN = 5
 FAILS = 4
 LONG = 80
 COLUMNS = ("Evaluation", "Version", "Dataset", Column("Pass rate", "n"), "Started")
-
-
-class CardDecision(NamedTuple):
-    """The last decision about a workflow."""
-
-    digest: str
-    outcome: str | None
-    policy: str | None
-    at: str
-    version: str | None
-    """The version that was decided about, which need not be the newest."""
-
-
-class CardBaseline(NamedTuple):
-    """What the newest evaluation of a workflow is compared with."""
-
-    name: str
-    """The name of the baseline; empty for an earlier evaluation."""
-    evaluation: Evaluation | None
-    """None for a baseline that is not one stored evaluation."""
-    difference: Any = None
-    """Of the pass rates, newest minus baseline, with its interval; None if they can't be compared.
-    """
-    reason: str = ""
-    """Why they can't be compared."""
-    lost: int = 0
-    """Samples of the baseline that the newest lacks; in the difference they count as failed."""
 
 
 class CardRuns(NamedTuple):
@@ -114,8 +93,8 @@ def workflow_card(
     name: str,
     evaluations: Sequence[Evaluation],
     *,
-    baseline: CardBaseline | None,
-    decision: CardDecision | None,
+    baseline: WorkflowBaseline | None,
+    decision: LastDecision | None,
     changed: int = 0,
     chart: str = "",
     floors: Mapping[str, int] | None = None,
@@ -212,7 +191,7 @@ def _rate(totals: EvaluationTotals) -> str:
     return number(totals.pass_rate.value, interval=totals.pass_rate, n=totals.n, percent=True)
 
 
-def _against(newest: Evaluation, baseline: CardBaseline | None) -> tuple[str, str]:
+def _against(newest: Evaluation, baseline: WorkflowBaseline | None) -> tuple[str, str]:
     """What the newest is compared with, and whether it is better or worse."""
     if baseline is None:
         keep = code(f"assay baseline set production {newest.name} --store")
@@ -237,7 +216,7 @@ def _compare(of: Evaluation, newest: Evaluation) -> str:
     )
 
 
-def _lost(baseline: CardBaseline) -> str:
+def _lost(baseline: WorkflowBaseline) -> str:
     failed = "" if baseline.difference is None else ", counted as failed"
     return f"{count(baseline.lost, 'sample')} missing{failed}"
 
@@ -259,7 +238,7 @@ def _difference(measured: Any) -> str:
     )
 
 
-def _decided(decision: CardDecision | None) -> str:
+def _decided(decision: LastDecision | None) -> str:
     if decision is None:
         return absent("none stored")
     version = clip(decision.version, 40, absent_as="none")
@@ -323,7 +302,7 @@ def _of(failed: int, n: int) -> str:
     return f"{failed:,} of {count(n, 'run')}"
 
 
-def _row(evaluation: Evaluation, baseline: CardBaseline | None) -> list[str]:
+def _row(evaluation: Evaluation, baseline: WorkflowBaseline | None) -> list[str]:
     of = baseline.evaluation if baseline is not None else None
     is_baseline = (
         of is not None and baseline is not None and baseline.name and of.id == evaluation.id

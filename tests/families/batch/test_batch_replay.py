@@ -24,6 +24,7 @@ from assay.families.batch.replay import (
     replay_run,
 )
 from assay.files.json_files import Document
+from assay.grading.plan import GradingPlans
 from assay.grading.policy import make_rules
 from assay.library.shelf import Shelf
 from assay.records.reading import read_scorecard
@@ -120,7 +121,7 @@ def test_a_row_has_the_letter_and_cents_of_the_scorecard_that_it_is(
 def _given(by: batches.Graded) -> Grader:
     """A grader that holds every card to a plan that isn't on the shelf."""
     grader = Grader(SHELF)
-    grader.rules, grader._required = by.rules, by.plan
+    grader._of_cards, grader._required = GradingPlans(by.rules), by.plan
     grader._by_profile[by.plan.profile.id] = by.plan
     return grader
 

@@ -18,9 +18,9 @@ import pytest
 import yaml
 
 import assay as package
-from assay.families.exams.document import outcomes_of
 from assay.families.exams.marking import Marking
 from assay.families.exams.records import ExamResult
+from assay.families.exams.results import outcomes_of
 from assay.families.exams.views import bar, raw_bar
 from assay.library.shelf import Shelf
 from assay.records.schemas import schema_faults

@@ -19,11 +19,11 @@ from msgspec import UNSET, structs, to_builtins
 
 from assay.canon import encode
 from assay.errors import InputError, ShelfError
-from assay.families.exams import sm2
-from assay.families.exams.document import check_result, exam_result, read_result
+from assay.families.exams import schedule
 from assay.families.exams.exam import Exam
 from assay.families.exams.gate import decide
 from assay.families.exams.policy import ExamRules, load_exam_policy
+from assay.families.exams.results import check_result, exam_result, read_result
 from assay.families.exams.rubric import load_exam_rubric
 from assay.files.json_files import Document, parse_json
 from assay.files.yaml_files import parse_yaml
@@ -1228,15 +1228,15 @@ def test_marks_become_qualities_by_the_published_table() -> None:
             if correct
             else (1 if bits & MARKING.bit["schema"] else 0)
         )
-        assert sm2.quality_of(bits, MARKING, POLICY) == expected
-        assert (sm2.quality_of(bits, MARKING, POLICY) >= POLICY.passes_from) == correct
+        assert schedule.quality_of(bits, MARKING, POLICY) == expected
+        assert (schedule.quality_of(bits, MARKING, POLICY) >= POLICY.passes_from) == correct
 
 
 @pytest.mark.req("C-002")
 def test_the_schedule_is_that_of_sm2() -> None:
     day, card, seen = date(2026, 5, 18), None, []
     for quality in (5, 5, 5, 4, 2, 5, 3):
-        card = sm2.review("i", quality, POLICY, on=day, before=card)
+        card = schedule.review("i", quality, POLICY, on=day, before=card)
         seen.append((card.repetitions, str(card.ease), card.interval_days))
         assert card.due == day + timedelta(days=card.interval_days)
         day = card.due
@@ -1255,9 +1255,9 @@ def test_the_schedule_is_that_of_sm2() -> None:
 def test_a_schedule_never_leaves_its_bounds(qualities: list[int]) -> None:
     day, card = date(2026, 1, 1), None
     for quality in qualities:
-        card = sm2.review("i", quality, POLICY, on=day, before=card)
+        card = schedule.review("i", quality, POLICY, on=day, before=card)
         assert card.ease >= Fraction(13, 10)
-        assert 1 <= card.interval_days <= sm2.MAX_INTERVAL_DAYS
+        assert 1 <= card.interval_days <= schedule.MAX_INTERVAL_DAYS
         assert (card.interval_days == 1) if quality < 3 else card.repetitions >= 1
 
 
@@ -1286,7 +1286,7 @@ def test_a_schedule_can_be_replayed_from_its_file(assay: Any, tmp_path: Path) ->
         (0, "2026-05-20"),
         (0, "2026-05-20"),
     ]
-    state = sm2.read_state(Document(parse_json(second.out.encode()), "s.json"))
+    state = schedule.read_state(Document(parse_json(second.out.encode()), "s.json"))
     assert [card.document() for card in state.values()] == second.json()["cards"]
     assert assay("exam", "export-sm2", "r.json", "--date", "yesterday").code == 2
     assert assay("exam", "export-sm2", "r.json", "--date", "9999-12-31").code == 3

@@ -18,18 +18,23 @@ from msgspec import structs, to_builtins
 from assay.canon import digest
 from assay.cli.conform import differs
 from assay.errors import AssayError, InputError
-from assay.families.exams import behaviour, gate
-from assay.families.exams.ablation import break_step
+from assay.families.exams import conform, gate
 from assay.families.exams.answers import Answer, collect
 from assay.families.exams.conform import OPS
-from assay.families.exams.diagnosis import diagnose
-from assay.families.exams.document import exam_result
-from assay.families.exams.exam import Exam, ExamFile, ExamItem, make_exam
-from assay.families.exams.marking import MarkedExam, Marking, grade_exam, mark_item, median
-from assay.families.exams.patterns import find_patterns
+from assay.families.exams.exam import Exam, ExamFile, make_exam
+from assay.families.exams.marking import (
+    MarkedExam,
+    Marking,
+    grade_exam,
+    mark_item,
+    median,
+    self_test,
+)
 from assay.families.exams.policy import ExamRules, shown
+from assay.families.exams.recalibration import break_step
 from assay.families.exams.records import LatencyResult
-from assay.families.exams.selftest import self_test
+from assay.families.exams.results import diagnose, exam_result, find_patterns
+from assay.families.exams.rules import ExamItem
 from assay.files.json_files import Document, parse_json
 from assay.library.shelf import Shelf
 from assay.scoring.checks import MATCHES, STEPS, Match, Normaliser
@@ -730,12 +735,12 @@ def test_no_input_makes_an_operation_fall_over(op: str, given_: Any) -> None:
 def test_the_golden_inputs_are_taken_and_move_when_a_number_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    before, gates = behaviour.scoring(), behaviour.grading()
-    assert behaviour.scoring() == before
+    before, gates = conform.scoring(), conform.grading()
+    assert conform.scoring() == before
     monkeypatch.setattr(gate, "opens", lambda score, rules: score >= Fraction(921, 1000))
-    assert behaviour.grading() != gates
+    assert conform.grading() != gates
     monkeypatch.setitem(MATCHES, "word", MATCHES["substring"])
-    assert behaviour.scoring() != before
+    assert conform.scoring() != before
 
 
 def test_answers_that_python_hands_over_are_held_against_the_exam() -> None:

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assay.families.exams.exam import ExamItem
 from assay.families.exams.marking import Marking, mark_item
 from assay.families.exams.rubric import load_exam_rubric
-from assay.families.exams.rules import RULES
+from assay.families.exams.rules import RULES, ExamItem
 from assay.files.json_files import Document
 from assay.files.yaml_files import parse_yaml
 from assay.records.reading import read_run

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from assay.families.exams.document import check_result
 from assay.families.exams.gate import decide
+from assay.families.exams.results import check_result
 from assay.families.exams.views import exam_lines, exam_markdown, exam_view, gate_lines, gate_rows
 from test_charts import exam, hostile_exam
 from test_exam_marking import MARKING, RULES

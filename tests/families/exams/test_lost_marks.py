@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from assay.families.exams.answers import Answer
-from assay.families.exams.document import exam_result
 from assay.families.exams.exam import make_exam
-from assay.families.exams.lost_marks import lost_marks
-from assay.families.exams.marking import Marking, grade_exam
+from assay.families.exams.marking import Marking, grade_exam, lost_marks
 from assay.families.exams.policy import ExamRules
+from assay.families.exams.results import exam_result
 from assay.families.exams.rubric import ExamRubric
 from assay.families.exams.views import exam_page, exam_view, lost_section
 from assay.files.json_files import Document

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.families.tools import legibility, validation
-from assay.families.tools.reading.files import from_tools_list
+from assay.families.tools.reading import from_tools_list
 from assay.families.tools.records import SchemaFinding
 from assay.families.tools.source import ToolSchema
 from examples import repeats

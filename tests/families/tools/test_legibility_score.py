@@ -13,10 +13,10 @@ from xml.etree import ElementTree
 from assay.families.tools import legibility_score as score
 from assay.families.tools import views as view
 from assay.families.tools.checks import VetoCheck
-from assay.families.tools.reading.files import schema_of
+from assay.families.tools.legibility import ALL_RULES, assess
+from assay.families.tools.reading import schema_of
 from assay.families.tools.records import SchemaFinding, SchemaLegibility
 from assay.families.tools.source import ToolSchema
-from assay.families.tools.validation import ALL_RULES, assess
 from assay.families.tools.veto import CLEAN, UNDETERMINED, VETO
 from test_legibility import SEARCH, mcp
 from test_tools_protocol import Run, put

@@ -19,9 +19,8 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.families.tools import legibility
+from assay.families.tools import legibility, server
 from assay.families.tools.legibility_score import score_schema
-from assay.families.tools.reading import child, server
 from assay.installing import install_hint
 from checkout import SUPPORT
 from commands import Running
@@ -207,7 +206,8 @@ def test_a_server_that_hangs_is_ended_with_everything_it_started(tmp_path: Path)
 def test_ctrl_c_ends_the_server_and_reaches_the_caller(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     command = bad("hangs", str(pids))
-    code = "from assay.families.tools.reading.server import read_stdio\n"
+    code = "from assay.families.tools.server import read_stdio\n"
+    code = "from assay.families.tools.server import read_stdio\n"
     code += f"read_stdio({command!r}, timeout_s=60)"
     process = Running(code=code)
     for _ in range(600):
@@ -437,7 +437,7 @@ def test_a_command_is_shown_without_its_secrets(command: list[str], secret: str)
 def test_the_limits_are_far_above_what_honest_servers_need() -> None:
     assert server.MAX_PAGES >= 100
     assert server.MAX_TOOLS >= 1000
-    assert child.MAX_BYTES >= 1024 * 1024
+    assert server.MAX_BYTES >= 1024 * 1024
 
 
 @pytest.mark.parametrize("way", ["keys", "events"])

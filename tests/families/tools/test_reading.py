@@ -1,4 +1,4 @@
-"""Reading tool schemas: hostile modules through the real engine, folders, snapshots, and the text
+"""Reading tool schemas: modules as literals, hostile ones too, folders, snapshots, and the text
 of ECMAScript.
 """
 
@@ -22,21 +22,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytest.importorskip("quickjs", reason="the extra flowmcp is not installed")
 pytest.importorskip("tree_sitter_javascript", reason="the extra flowmcp is not installed")
+pytest.importorskip("quickjs", reason="the engine that modules are compared with")
 
 import quickjs
 
 from assay.errors import InputError
-from assay.families.tools import ecma
-from assay.families.tools.reading import engine as engines
-from assay.families.tools.reading import files, folders, limits, walker
-from assay.families.tools.reading.engine import Engine, Exported, NoSchema
-from assay.families.tools.reading.files import from_tools_list, read_schema
-from assay.families.tools.reading.folders import read_folder
-from assay.families.tools.reading.walker import WALKER
+from assay.families.tools import ecma, module, reading
+from assay.families.tools.reading import (
+    Exported,
+    ModuleReader,
+    NoSchema,
+    from_tools_list,
+    read_folder,
+    read_schema,
+)
 from assay.families.tools.source import Module, NotData
-from assay.families.tools.validation import validate
 from assay.installing import install_hint
 from assay.sandbox import worker
 from examples import CAMPAIGN, repeats
@@ -46,54 +47,104 @@ SOUND = "export const main = { namespace: 'shop', tools: { ping: { path: '/' } }
 
 
 @pytest.fixture(scope="module")
-def engine() -> Any:
-    """One engine for all sound and all quick tests."""
-    with Engine() as made:
+def reader() -> Any:
+    """One process for all sound and all quick tests."""
+    with ModuleReader() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def hasty() -> Any:
-    """One that waits for less than a second, for modules that never end: it replaces its process
-    when it stops one.
+    """One that waits for less than a second, for what the parser never gets through: it replaces
+    its process when it stops one.
     """
-    with Engine(wall_s=0.8) as made:
+    with ModuleReader(wall_s=0.8) as made:
         yield made
 
 
+RESERVED = frozenset(
+    [
+        "await",
+        "break",
+        "case",
+        "catch",
+        "class",
+        "const",
+        "continue",
+        "debugger",
+        "default",
+        "delete",
+        "do",
+        "else",
+        "enum",
+        "export",
+        "extends",
+        "false",
+        "finally",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "instanceof",
+        "new",
+        "null",
+        "return",
+        "super",
+        "switch",
+        "this",
+        "throw",
+        "true",
+        "try",
+        "typeof",
+        "var",
+        "void",
+        "while",
+        "with",
+        "yield",
+        "let",
+        "static",
+        "implements",
+        "interface",
+        "package",
+        "private",
+        "protected",
+        "public",
+    ]
+)
 in_node = pytest.mark.skipif(
     shutil.which("node") is None,
-    reason="node is not installed: our engine is compared with it where it is, and nothing else of"
-    " the project needs it",
+    reason="node is not installed: what is read is compared with it where it is, and nothing else"
+    " of the project needs it",
 )
 
 
-def read(engine: Engine, text: str) -> Exported:
-    found = engine.read(text.encode(), file="x.mjs")
+def read(reader: ModuleReader, text: str) -> Exported:
+    found = reader.read(text.encode(), file="x.mjs")
     assert isinstance(found, Exported)
     return found
 
 
-def refused(engine: Engine, text: str | bytes) -> InputError:
+def refused(reader: ModuleReader, text: str | bytes) -> InputError:
     with pytest.raises(InputError) as caught:
-        engine.read(text if isinstance(text, bytes) else text.encode(), file="x.mjs")
+        reader.read(text if isinstance(text, bytes) else text.encode(), file="x.mjs")
     assert caught.value.where == "x.mjs"
     assert caught.value.fix
     assert "Traceback" not in str(caught.value)
     return caught.value
 
 
-def pid_of(engine: Engine) -> int:
-    assert engine._worker is not None
-    return int(engine._worker._process.pid)
+def pid_of(reader: ModuleReader) -> int:
+    assert reader._worker is not None
+    return int(reader._worker._process.pid)
 
 
-# --- what a module says
+# --- what a module exports
 
 
-def test_the_object_comes_out_as_plain_data_in_the_order_of_the_engine(engine: Engine) -> None:
+def test_the_object_comes_out_as_plain_data_in_the_order_of_an_engine(reader: ModuleReader) -> None:
     found = read(
-        engine,
+        reader,
         "export const main = { b: 1, 10: 'ten', 9: 'nine', a: [0.1, 1e21, -0, 9007199254740992,"
         " true, null], gone: undefined }",
     )
@@ -117,16 +168,16 @@ def test_the_object_comes_out_as_plain_data_in_the_order_of_the_engine(engine: E
     assert found.not_data == ()
 
 
-def test_the_text_of_the_tools_is_what_the_engine_writes(engine: Engine) -> None:
+def test_the_text_of_the_tools_is_what_an_engine_writes(reader: ModuleReader) -> None:
     found = read(
-        engine,
+        reader,
         r"export const main = { tools: { z: { d: 'é\u2028😀\ud800\u0001\"', n: 1e-7 }, 2: {}, 1:"
         r" {} } }",
     )
     assert found.tools_text == '{"1":{},"2":{},"z":{"d":"é\u2028😀\\ud800\\u0001\\"","n":1e-7}}'
     assert found.main["tools"]["z"]["d"] == 'é\u2028😀\ud800\x01"'
     assert ecma.stringify(found.main["tools"]) == found.tools_text
-    assert read(engine, "export const main = { name: 'x' }").tools_text == "{}"
+    assert read(reader, "export const main = { name: 'x' }").tools_text == "{}"
 
 
 @pytest.mark.parametrize(
@@ -135,34 +186,46 @@ def test_the_text_of_the_tools_is_what_the_engine_writes(engine: Engine) -> None
         "export const schema = { a: 1 }",
         "const x = { a: 1 }\nexport { x as main }",
         "const x = { a: 1 }; export { x as 'main' }",
-        "export let main = {}; main = { a: 1 }",
-        "const { b, ...main } = { b: 2, a: 1 }\nexport { main }",
-        "const main = {}\nmain.a = 1\nexport { main }",
-        "export const main = {}\nexport default Object.assign(main, { a: 1 })",
-        "#!/usr/bin/env node\nconst a = 1\nexport const main = { a }",
-        (
-            "const one = () => 1\nconst a = one()\nimport x from 'x'\n;[0].map(one)\nexport const"
-            " main = { a }"
-        ),
-        "console.log('loaded'); export const main = { a: [3, 1].toSorted().at(0) }",
+        "const main = { a: 1 };\nexport { main, main as default, main as schema }",
+        "export const main = { a: 1 }\nexport default main",
+        "#!/usr/bin/env node\n'use strict'\nconst a = 1\nexport const main = ({ a })",
+        "const A = { a: 2 }, B = { a: 1 }; export let main = { ...A, ...B }",
+        "import fs, { x } from 'fs'\nexport const main = { a: 1 }",
+        "class A { constructor() { this.n = 1 }; #m = 2; get x() { return 1 } }\nexport var main = { a: 1 }",
+        "export function handlers() { return {} }\nconst RE = /x/g, N = 1n; export const main = { a: 1 }",
     ],
 )
-def test_every_way_to_export_the_schema_is_read(engine: Engine, text: str) -> None:
-    assert read(engine, text).main == {"a": 1}
+def test_every_way_to_write_a_schema_as_a_literal_is_read(reader: ModuleReader, text: str) -> None:
+    assert read(reader, text).main == {"a": 1}
 
 
-def test_main_comes_before_schema(engine: Engine) -> None:
-    found = read(engine, "export const schema = { a: 1 }\nexport const main = { a: 2 }")
+def test_constants_texts_and_spreads_are_read(reader: ModuleReader) -> None:
+    text = (
+        "const ROOT = 'https://a.example', TAGS = ['a', `b`]\nconst BASE = { retries: 3, path: '/' }\n"
+        "const TOOL = { ...BASE, path: `${ROOT}/v` + '1' }\n"
+        "export const main = { ROOT, ['tags']: [...TAGS, 'c'], tools: { t: TOOL, u: { ...TOOL, n: +0x1F } } }"
+    )
+    assert read(reader, text).main == {
+        "ROOT": "https://a.example",
+        "tags": ["a", "b", "c"],
+        "tools": {
+            "t": {"retries": 3, "path": "https://a.example/v1"},
+            "u": {"retries": 3, "path": "https://a.example/v1", "n": 31},
+        },
+    }
+
+
+def test_main_comes_before_schema(reader: ModuleReader) -> None:
+    found = read(reader, "export const schema = { a: 1 }\nexport const main = { a: 2 }")
     assert found.main == {"a": 2}
 
 
-def test_a_byte_order_mark_and_windows_lines_change_nothing(engine: Engine) -> None:
+def test_a_byte_order_mark_and_windows_lines_change_nothing(reader: ModuleReader) -> None:
     text = "// first\r\nexport const main = {\r\n  a: `x\r\ny`\r\n}\r\n"
-    found = engine.read(b"\xef\xbb\xbf" + text.encode(), file="x.mjs")
-    assert isinstance(found, Exported)
+    found = reader.read(b"\xef\xbb\xbf" + text.encode(), file="x.mjs")
     assert found.main == {"a": "x\ny"}
     assert refused(
-        engine, "// one\r\n// two\r\nexport const main = { a: nope }"
+        reader, "// one\r\n// two\r\nexport const main = { a: nope }"
     ).message.startswith("line 3: ")
 
 
@@ -177,58 +240,26 @@ def test_a_byte_order_mark_and_windows_lines_change_nothing(engine: Engine) -> N
             "export const handlers = () => { const a = () => { return { no: 1 } }; if (a) { return"
             " { get: {}, 'get-two': {} } } return { [three]: {}, ...more } }"
         ),
-        "export const handlers = { get: {}, 'get-two': {}, [three]: {}, ...more }; ",
-        (
-            "const made = { get: {}, 'get-two'() {}, [three]: nope(), ...more }\nexport { made as"
-            " handlers }"
-        ),
         (
             "export function handlers() { const made = { get, 'get-two': {}, [three]: {}, ...more"
             " }; return made }"
         ),
     ],
 )
-def test_handlers_are_listed_and_never_run(engine: Engine, handlers: str) -> None:
-    found = read(engine, f"export const main = {{ a: 1 }}\n{handlers}")
+def test_handlers_are_listed_and_never_run(reader: ModuleReader, handlers: str) -> None:
+    found = read(reader, f"export const main = {{ a: 1 }}\n{handlers}")
     assert found.handlers == ("get", "get-two", "[three]", "...more"), handlers
 
 
-def test_code_that_the_schema_does_not_need_may_fail(engine: Engine) -> None:
+def test_handlers_may_be_an_object_of_functions(reader: ModuleReader) -> None:
+    text = "const made = { get: {}, 'get-two'() {}, three: async () => { await x } }\n"
+    found = read(reader, f"{text}export const main = {{ a: 1 }}\nexport {{ made as handlers }}")
+    assert found.handlers == ("get", "get-two", "three")
+
+
+def test_addresses_in_the_code_of_handlers_are_listed(reader: ModuleReader) -> None:
     found = read(
-        engine,
-        "import { connect } from 'db'\nconst KEY = process.env.KEY\nconst client ="
-        " connect(KEY)\nclass Modern { static { connect() } }\nconst slow = () => new"
-        " Modern(client)\nconst ROOT = 'https://a.example'\nconst url = (path) => ROOT +"
-        " path\nexport const main = { root: url('/v1') }\nexport const handlers = () => ({ get:"
-        " slow })",
-    )
-    assert found.main == {"root": "https://a.example/v1"}
-
-
-@pytest.mark.parametrize(
-    "pattern", [r"\(?id: \d", "[(?i:]", r"(\s?i:)(?:x)", r"(?<a>x)\(?<a>", "(?<=z)(?<!y)"]
-)
-def test_a_pattern_may_contain_what_looks_like_a_group(engine: Engine, pattern: str) -> None:
-    found = read(engine, f"export const main = {{ a: /{pattern}/.test('x') }}")
-    assert found.main == {"a": False}, pattern
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "patch(process.env)",
-        "const done = patch(process.env)",
-        "Object.prototype.x = process.env",
-    ],
-)
-def test_code_that_could_change_the_schema_is_never_left_out(engine: Engine, change: str) -> None:
-    text = f"export const main = {{ a: 1 }}\nfunction patch(by) {{ main.a = by.X }}\n{change}"
-    assert refused(engine, text).code == "FMC-005", change
-
-
-def test_addresses_in_the_code_of_handlers_are_listed(engine: Engine) -> None:
-    found = read(
-        engine,
+        reader,
         "const docs = 'https://docs.other'; export const main = { docs, root: 'https://a.b' }\n"
         "const hosts = ['h\\x74tps://one.x/']; const send = (key) => fetch(`https://${key}.two.x`)\n"
         "const unused = 'https://three.x' // https://four.x\n"
@@ -242,7 +273,7 @@ def test_addresses_in_the_code_of_handlers_are_listed(engine: Engine) -> None:
         "https:five.x",
     )
     links = "export const handlers = () => ({ postRequest: (r) => ({ at: `https://six.x/${r}` }) })"
-    read_only = read(engine, f"export const main = {{}}\n{links}")
+    read_only = read(reader, f"export const main = {{}}\n{links}")
     assert read_only.addresses == ()
     for way in (
         "preRequest: (r) => r",
@@ -250,151 +281,38 @@ def test_addresses_in_the_code_of_handlers_are_listed(engine: Engine) -> None:
         "a: import('axios')",
     ):
         sending = links.replace("({ post", f"({{ {way}, post")
-        assert read(engine, f"export const main = {{}}\n{sending}").addresses == (
+        assert read(reader, f"export const main = {{}}\n{sending}").addresses == (
             "https://six.x/{{x}}",
         )
     long = "+".join("'/page'" for _ in range(2_000))
     text = "export const main = {}; export const handlers = () => ({ run: () => fetch('https://a.b' + %s) })"
-    assert read(engine, text % long).addresses == (f"https://a.b{'/page' * 2_000}",)
+    assert read(reader, text % long).addresses == (f"https://a.b{'/page' * 2_000}",)
 
 
-def test_handlers_that_could_change_the_schema_are_refused(engine: Engine) -> None:
-    for made in (
-        "(main.a = 2, () => ({}))",
-        "wrap(main)",
-        "{ get: Object.assign(main, { a: 2 }) }",
-        "patch()",
-    ):
-        text = (
-            "export const main = { a: 1 }\nconst patch = () => { main.a = 2 }\nexport const"
-            f" handlers = {made}"
-        )
-        assert refused(engine, text).message.startswith(
-            "line 3: its `main` needs code that makes its handlers"
-        ), made
-    for made in (
-        "{ get: { run: () => main.a } }",
-        "() => { const main = {}; main.a = 2; return {} }",
-        "wrap({})",
-    ):
-        assert read(
-            engine, f"export const main = {{ a: 1 }}\nexport const handlers = {made}"
-        ).main == {"a": 1}
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "main.a = 2",
-        "main.tools.x.y = 2",
-        "main['a'] = 2",
-        "delete main.tools",
-        "main.n += 1",
-        "main.n++",
-        "[main.a] = [2]",
-        "for (main.a of [2]) {}",
-        "Object.assign(main.tools, { y: 1 })",
-        "Object.defineProperty(main, 'a', { value: 2 })",
-        "main.tags.push('x')",
-        "Reflect.set(main, 'a', 2)",
-        "const m = main; m.a = 2",
-        "const { tools } = main; tools.x = 2",
-        "Object.values(main.tools).forEach((tool) => { tool.y = 2 })",
-        "for (const tool of Object.values(main.tools)) tool.y = 2",
-        "main.tools.x.z = Object.values(main.tools)[0].w = 1",
-        "shared.y = 2",
-        "patch()",
-        "{ const main = {} } main.a = 2",
-    ],
-)
-def test_handlers_that_would_change_the_schema_when_they_are_called_are_refused(
-    engine: Engine, code: str
-) -> None:
-    text = (
-        "const shared = {}\nexport const main = { tags: [], tools: { x: shared } }\nconst patch ="
-        " () => { main.a = 2 }\n"
-    )
-    for handlers in (
-        f"() => {{ {code}; return {{}} }}",
-        f"{{ get: {{ run: async () => {{ {code} }} }} }}",
-    ):
-        assert (
-            "needs code in its handlers that changes it"
-            in refused(engine, f"{text}export const handlers = {handlers}").message
-        )
-
-
-@pytest.mark.parametrize(
-    "code",
-    [
-        "struct.url = main.root",
-        "const headers = { ...main.headers }; headers.x = key",
-        "const tags = [...main.tags].sort()",
-        "let u = main.root; u += '/v1'",
-        "const c = JSON.parse(JSON.stringify(main)); c.a = 2",
-        "out[main.root] = 1",
-        "const list = main.tags.filter((t) => t); payload.list = list",
-        "Object.entries(main.tools).forEach(([key, value]) => { out[key] = value })",
-        "const { main } = response; main.temp = 1",
-    ],
-)
-def test_handlers_that_only_read_the_schema_are_fine(engine: Engine, code: str) -> None:
-    text = (
-        "export const main = { tags: [], tools: {}, root: 'https://a.example' }\nexport const"
-        " handlers"
-    )
-    assert (
-        read(
-            engine,
-            f"{text} = () => ({{ get: {{ run: async ({{ struct, payload, response, key, out }}) =>"
-            f" {{ {code} }} }} }})",
-        ).main["tags"]
-        == []
-    )
-
-
-def test_what_json_cannot_say_is_reported_and_left_out(engine: Engine) -> None:
+def test_functions_and_undefined_are_reported_and_left_out(reader: ModuleReader) -> None:
     found = read(
-        engine,
-        "class Box { x = 1 }\nexport const main = { f() {}, list: [() => 1, undefined, , NaN, 1],"
-        " s: Symbol('s'), [Symbol('k')]: 1, big: 1n, e: -Infinity,\n  get live() { throw 1 }, box:"
-        " new Box(), re: /x/, own: { toJSON() { return 2 }, a: 1 }, 'odd key': { g() {} }, ok: 1 }",
+        reader,
+        "const help = () => 1\nexport const main = { f() {}, list: [() => 1, undefined, 1], help,"
+        " 'odd key': { async *g() {} }, none: undefined, ok: 1 }",
     )
-    assert found.main == {
-        "list": [None, None, None, None, 1],
-        "e": None,
-        "box": {"x": 1},
-        "re": {},
-        "own": {"a": 1},
-        "odd key": {},
-        "ok": 1,
-    }
+    assert found.main == {"list": [None, None, 1], "odd key": {}, "ok": 1}
     assert set(found.not_data) == {
         NotData("f", "function"),
         NotData("list[0]", "function"),
         NotData("list[1]", "undefined"),
-        NotData("list[2]", "undefined"),
-        NotData("list[3]", "NaN"),
-        NotData("s", "symbol"),
-        NotData("", "symbol as a key"),
-        NotData("big", "bigint"),
-        NotData("e", "Infinity"),
-        NotData("live", "accessor"),
-        NotData("box", "object of a class"),
-        NotData("re", "RegExp"),
-        NotData("own", "toJSON"),
-        NotData("own.toJSON", "function"),
+        NotData("help", "function"),
         NotData("odd key.g", "function"),
     }
 
 
-def test_odd_keys_stay_keys(engine: Engine) -> None:
+def test_odd_keys_stay_keys(reader: ModuleReader) -> None:
     found = read(
-        engine,
-        "export const main = { ['__proto__']: 1, constructor: 2, '': 3, 'schlüssel': 4, '😀': 5,"
-        " toJSON: 6, length: 7 }",
+        reader,
+        "const __proto__ = 1; export const main = { __proto__, constructor: 2, '': 3, 'schlüssel': 4,"
+        " '😀': 5, toJSON: 6, length: 7, \\u0061b: 8, 0x10: 9 }",
     )
     assert found.main == {
+        "16": 9,
         "__proto__": 1,
         "constructor": 2,
         "": 3,
@@ -402,16 +320,322 @@ def test_odd_keys_stay_keys(engine: Engine) -> None:
         "😀": 5,
         "toJSON": 6,
         "length": 7,
+        "ab": 8,
     }
+
+
+# --- what is not a literal
+
+NO_LITERALS = {
+    "call": ("a: slug('x')", "`slug('x')` is a call"),
+    "method": ("a: ['x'].join()", "`['x'].join()` is a call"),
+    "new": ("a: new Map()", "`new Map()` is a call"),
+    "tagged": ("a: String.raw`x`", "`String.raw`x`` is a call"),
+    "import": ("a: import('fs')", "`import('fs')` is a call"),
+    "lookup": ("a: process.env.HOME", "`process.env.HOME` is a value that is looked up"),
+    "index": ("a: CONSTANTS[0]", "`CONSTANTS[0]` is a value that is looked up"),
+    "meta": ("a: import.meta", "`import.meta` is a value that is looked up"),
+    "clock": ("a: Date.now()", "`Date.now()` is a call"),
+    "unknown name": ("a: NaN", "`NaN` is a name that no constant before it has"),
+    "later name": ("LATER", "`LATER` is a name that no constant before it has"),
+    "sum": ("a: 1 + 2", "`1 + 2` is a value that is computed"),
+    "sum of a text and a number": ("a: 'x' + 2", "`'x' + 2` is a value that is computed"),
+    "condition": ("a: true ? 1 : 2", "is a value that is computed"),
+    "typeof": ("a: typeof b", "is a value that is computed"),
+    "not": ("a: !0", "`!0` is a value that is computed"),
+    "substitution": ("a: `${1}`", "is a text with a value that is not a constant text"),
+    "spread of a text": ("...'ab'", "is a spread of something other than a constant"),
+    "spread of nothing": ("...null", "is a spread of something other than a constant"),
+    "spread of a call": ("...more()", "`more()` is a call"),
+    "sequence": ("a: (1, 2)", "is sequence expression, which is not plain data"),
+    "assignment": ("a: b = 1", "`b = 1` is an assignment"),
+    "getter": ("get a() { return 1 }", "`get a() { return 1 }` is code that runs when it is read"),
+    "setter": ("set a(x) {}", "is code that runs when it is read"),
+    "prototype": ("__proto__: { b: 1 }", "`__proto__` gives an object properties"),
+    "prototype as a text": ("'__proto__': { b: 1 }", "`__proto__` gives an object properties"),
+    "prototype in escapes": ("__pr\\u006fto__: { b: 1 }", "`__proto__` gives an object properties"),
+    "two keys": ("a: 1, b: 2, a: 3", "the key 'a' is there a second time"),
+    "two spellings of a key": ("a: 1, '\\x61': 3", "the key 'a' is there a second time"),
+    "key of a name": ("[a]: 1", "`a` is a name that no constant before it has"),
+    "key of an object": ("[{}]: 1", "the key `{}` must be a text or a whole number"),
+    "key of a fraction": ("1.5: 1", "the key `1.5` must be a text or a whole number"),
+    "gap": ("a: [1, , 2]", "there is an empty place in a list"),
+    "pattern": ("a: /(a+)+$/", "its `main` contains a regular expression"),
+    "big number": ("a: 1n", "its `main` contains a number that JSON can't express"),
+    "endless number": ("a: -1e999", "is a value that is computed"),
+    "class": ("a: class {}", "its `main` contains a class"),
+    "imported": ("a: CONNECT", "its `main` contains `CONNECT`, which comes from 'db'"),
+    "markup": ("a: <b>x</b>", "is jsx element, which is not plain data"),
+}
+
+
+@pytest.mark.parametrize(("code", "named"), NO_LITERALS.values(), ids=NO_LITERALS)
+def test_what_is_not_a_literal_is_refused_by_name(
+    reader: ModuleReader, code: str, named: str
+) -> None:
+    text = "import { connect as CONNECT } from 'db'\nconst CONSTANTS = [1]\n"
+    error = refused(reader, f"{text}export const main = {{\n  x: 1, {code} }}\nconst LATER = 1")
+    assert error.code == "FMC-005"
+    assert error.message.startswith("line ")
+    assert named in error.message
+
+
+RUNS = {
+    "call": "patch()",
+    "call for a constant": "const done = patch()",
+    "assignment": "main.a = 2",
+    "rebinding": "main = { a: 2 }",
+    "deletion": "delete main.a",
+    "definition": "Object.defineProperty(main, 'a', { get: () => 2 })",
+    "freezing": "Object.freeze(main)",
+    "pollution": "Object.prototype.b = 1",
+    "lookup of a getter": "const x = trap.y",
+    "key of a trap": "const x = { [trap]: 1 }",
+    "text of a trap": "const x = `${trap}`",
+    "sum of a trap": "const x = trap + ''",
+    "destructuring": "const { y } = trap",
+    "loop": "for (;;) {}",
+    "block": "{ main.a = 2 }",
+    "condition": "if (true) { main.a = 2 }",
+    "label": "x: main.a = 2",
+    "try": "try { main.a = 2 } catch {}",
+    "throw": "throw null",
+    "wait": "await 1",
+    "loop that waits": "for await (const x of []) {}",
+    "using": "using x = trap",
+    "default": "export default Object.assign(main, { a: 2 })",
+    "default in brackets": "export default (main.a = 2, 1)",
+    "static block": "class A { static { main.a = 2 } }",
+    "static field": "const A = class { static x = patch() }",
+    "computed member": "class A { [patch()]() {} }",
+    "parent": "class A extends patch() {}",
+    "decorator": "@patch class A {}",
+    "handlers": "export const handlers = (main.a = 2, () => ({}))",
+    "wrapped handlers": "export const handlers = wrap(() => ({}))",
+    "spread handlers": "export const handlers = { ...trap.y }",
+    "after a comment of a script": "<!-- x\nmain.a = 2",
+    "after the line of a comment": "//\u2028main.a = 2",
+    "after a carriage return": "//\rmain.a = 2",
+    "without a semicolon": "const x = 1\n(function () { main.a = 2 })()",
+}
+
+
+@pytest.mark.parametrize("code", RUNS.values(), ids=RUNS)
+def test_code_that_runs_while_the_module_is_loaded_is_refused(
+    reader: ModuleReader, code: str
+) -> None:
+    text = "export let main = { a: 1 }\nconst trap = { y: 1 }\nfunction patch() {}\n"
+    error = refused(reader, f"{text}{code}")
+    assert error.code == ("FMC-001" if code.startswith("<!--") else "FMC-005")
+    assert error.message.startswith("line 4"), error.message
+    with pytest.raises(NoSchema):  # what exports no schema is another file, not a broken one
+        reader.read(b"module.exports = { root: true }", file="x.js")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "main.a = 2",
+        "main = {}",
+        "main.tools.x.y = 2",
+        "main['a'] = 2",
+        "delete main.a",
+        "main.a += 1",
+        "main.a++",
+        "(main.a) = 2",
+        "[main.a] = [2]",
+        "({ x: main.a } = { x: 2 })",
+        "for (main.a of [2]) {}",
+        "Object.assign(main.tools, { y: 1 })",
+        "Reflect.set(main, 'a', 2)",
+        "main.tags.push('x')",
+        "main[key] = 2",
+        "main.__proto__.a = 2",
+        "main.constructor.prototype.a = 2",
+        "const m = main; m.a = 2",
+        "const { tools } = main; tools.x = 2",
+        "alter({ main })",
+        "({ main } = { main: 1 })",
+        "shared.y = 2",
+        "shared = 2",
+        "alias.a = 2",
+        "box.of.a = 2",
+    ],
+)
+def test_code_that_gets_hold_of_an_object_of_the_schema_is_refused(
+    reader: ModuleReader, code: str
+) -> None:
+    text = (
+        "let shared = { y: 1 }\nexport let main = { a: 1, tags: [], tools: { x: shared } }\n"
+        "const alias = main, box = { of: alias }\n"
+    )
+    for handlers in (
+        f"export const handlers = () => {{ {code}; return {{}} }}",
+        f"const one = {{ run: async (key) => {{ {code} }} }}",
+        f"class A {{ x = () => {{ {code} }} }}",
+    ):
+        error = refused(reader, f"{text}{handlers}")
+        assert error.code == "FMC-005"
+        assert "gives code an object of its `main`" in error.message
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "struct.url = main.root",
+        "let u = main.root + main['root']; u += '/v1'",
+        "const { length } = main.tools.x.path",
+        "return `${main.tools?.x.path}/${ROOT}`",
+        "struct.main = 1; out.shared = { tags: [] }",
+        "other.tags.push(1)",
+    ],
+)
+def test_code_may_read_texts_and_numbers_of_the_schema(reader: ModuleReader, code: str) -> None:
+    text = (
+        "const ROOT = 'https://a.example', other = { tags: [] }\n"
+        "export const main = { root: ROOT, tools: { x: { path: '/' } } }\n"
+    )
+    handlers = (
+        f"export const handlers = () => ({{ get: async ({{ struct, out }}) => {{ {code} }} }})"
+    )
+    assert read(reader, f"{text}{handlers}").main["root"] == "https://a.example"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("export { main } from './a.mjs'", "its `main` is `main`, which comes from './a.mjs'"),
+        (
+            "import { main } from './a.mjs'\nexport { main }",
+            "its `main` is `main`, which comes from './a.mjs'",
+        ),
+        (
+            "export const schema = { a: 1 }\nexport * from './main.mjs'",
+            "its `main` is what `export *` passes on from './main.mjs'",
+        ),
+    ],
+)
+def test_a_schema_of_another_module_is_refused(reader: ModuleReader, text: str, named: str) -> None:
+    error = refused(reader, text)
+    assert error.code == "FMC-005"
+    assert named in error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        (
+            "const other = { a: 2 }\nexport const main = { a: 1 }\nexport { other as main }",
+            "line 3, column 1: exports `main` a second time",
+        ),
+        (
+            "export const main = { a: 1 }\nexport { main } from './b.mjs'",
+            "line 2, column 1: exports `main` a second time",
+        ),
+        (
+            "export const main = {}\nexport default 1\nexport default 2",
+            "line 3, column 1: exports `default` a second time",
+        ),
+        (
+            "export const main = {}\nexport { nope }",
+            "line 1, column 1: exports `nope`, and declares no `nope`",
+        ),
+        (
+            "import { x } from 'fs'\nconst x = 1\nexport const main = {}",
+            "line 2, column 7: declares `x` a second time",
+        ),
+        (
+            "import { x } from 'a'\nimport { x } from 'b'\nexport const main = {}",
+            "line 2, column 1: imports `x` a second time",
+        ),
+        (
+            "const unused = 1\nconst unused = 2\nexport const main = {}",
+            "line 2, column 7: declares `unused` a second time",
+        ),
+        ("const a\nexport const main = { a }", "line 1, column 7: `a` has no value"),
+        ("export const main = {\n  a: 1 b\n}", "line 2, column "),
+        ("export const main = {\n  a: 1,,\n}", "line 2, column 8: there is nothing before"),
+        ("export const main = {, a: 1}", "line 1, column 22: there is nothing before"),
+        ("export const main = { a: 'x }\n", "line 1, column "),
+        ("export const main = { a: '\\u{110000}' }", "line 1, column 26: `\\u{110000}` is not"),
+        ("export const main = { a: '\\x4' }", "line 1, column 27: not JavaScript"),
+        ("export const main = { a: `\\251` }", "line 1, column 27: `\\251` is not an escape"),
+        ("export const main = { a: 010 }", "line 1, column 26: 010 is not a number"),
+        ("export const main = { a: 1__0 }", "line 1, column "),
+        ("export const main = { a: 1 }\nreturn main", "line 2, column 1: "),
+        ("let y = 1\nexport const main = { x: 1 <!--y\n}", "line 2, column "),
+        (b"export const main = {\n a: '\xff' }", "line 2: is not UTF-8"),
+        (b"export const main = {\n a: '\x00' }", "line 2, column 6: contains a NUL byte"),
+        ("<!DOCTYPE html><html></html>", "line 1, column "),
+    ],
+)
+def test_a_text_that_is_no_module_is_refused_with_its_line(
+    reader: ModuleReader, text: str | bytes, start: str
+) -> None:
+    error = refused(reader, text)
+    if "<!--y" in str(text):  # a sum in a module, a comment in a script
+        assert "1 <!--y" in error.message
+        return
+    assert error.code == "FMC-001"
+    assert error.message.startswith(start)
+
+
+@pytest.mark.req("F-049")
+@pytest.mark.parametrize("end", ["\r", "\u2028", "\u2029"])
+def test_the_first_line_hides_no_code(reader: ModuleReader, end: str) -> None:
+    """The parser takes all of it for a comment, and an engine only the part before this end."""
+    for code in ("import 'evil'", "main.a = 2"):
+        hidden = f"#!node{end}{code}\nexport let main = {{ a: 1 }}"
+        assert refused(reader, hidden).message.endswith("the first line has no plain end.")
+    assert read(reader, "#!node\r\nexport const main = { a: 1 }").main == {"a": 1}
+
+
+def test_lines_far_down_a_long_file_are_counted_right(reader: ModuleReader) -> None:
+    pad = "".join(f"// {number}\n" for number in range(1, 4000))
+    assert refused(reader, f"{pad}export const main = {{\n a: 1 b }}").message.startswith(
+        "line 4001, column 7: "
+    )
+    assert refused(reader, f"{pad}{' ' * 3000}f()\nexport const main = {{}}").message.startswith(
+        "line 4000: "
+    )
+    asks = "".join(f"import 'm{number}'\n" for number in range(3000))
+    assert [
+        (module.name, module.line)
+        for module in read(reader, f"{pad}{asks}export const main = {{}}").modules
+    ] == [(f"m{number}", 4000 + number) for number in range(3000)]
+
+
+@pytest.mark.parametrize("value", ["[]", "1", "'x'", "null", "undefined", "() => ({})", "true"])
+def test_a_schema_that_is_no_object_is_refused(reader: ModuleReader, value: str) -> None:
+    assert refused(reader, f"export const main = {value}").code == "FMC-002"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("", ()),
+        ("export default {}", ("default",)),
+        ("export const list = []\nexport * as all from './a.mjs'", ("list", "all of './a.mjs'")),
+    ],
+)
+def test_a_module_without_a_schema_says_what_it_exports(
+    reader: ModuleReader, text: str, names: Any
+) -> None:
+    with pytest.raises(NoSchema) as error:
+        reader.read(text.encode(), file="x.mjs")
+    others = f", only {', '.join(names)}" if names else ""
+    assert error.value.message == f"exports neither `main` nor `schema`{others}."
 
 
 # --- what a module asks for
 
 
 @pytest.mark.req("F-049")
-def test_every_module_that_is_asked_for_is_listed_with_its_version_and_line(engine: Engine) -> None:
+def test_every_module_that_is_asked_for_is_listed_with_its_version_and_line(
+    reader: ModuleReader,
+) -> None:
     found = read(
-        engine,
+        reader,
         "import fs, { a as b } from 'f\\x73'\nimport * as all from \"npm:@scope/x@1.2.3\"\nimport"
         " 'https://esm.sh/y@2/z'\nexport * from './local.mjs'\nexport { q } from"
         " '../up.mjs'\nexport const handlers = () => ({ run: async (n) => [import('child_process'),"
@@ -442,9 +666,9 @@ def test_every_module_that_is_asked_for_is_listed_with_its_version_and_line(engi
 
 
 @pytest.mark.req("F-049")
-def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine) -> None:
+def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(reader: ModuleReader) -> None:
     found = read(
-        engine,
+        reader,
         "export const handlers = () => ({ run: (f) => [eval(f), (0, eval)('1'), new Function(f),"
         " Function('2')(), f instanceof Function, f.eval(3)] })\nexport const main = {}",
     )
@@ -480,7 +704,7 @@ def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine)
         "globalThis.valueOf()[f]",
     ]
     for way in ways:
-        found = read(engine, f"export const handlers = () => [{way}]\nexport const main = {{}}")
+        found = read(reader, f"export const handlers = () => [{way}]\nexport const main = {{}}")
         assert any(module.computed for module in found.modules), way
     honest = "class A { constructor() { this.n = this.constructor.name } }; const t = 1"
     honest += "\nexport const handlers = (f) => [f.constructor === Object, globalThis.fetch(f),"
@@ -488,7 +712,7 @@ def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine)
     honest += "\nexport const other = (f) => [typeof require, f instanceof Function, f.binding(1),"
     honest += " Function.prototype.toString.call(f), { require: 1, eval: 2 }, f['a' + f], f[`a`],"
     honest += " f.require(f), process.env[f], process.argv, `${f}`, ['constructor'].includes(f)]"
-    assert read(engine, f"{honest}\nexport const main = {{}}").modules == ()
+    assert read(reader, f"{honest}\nexport const main = {{}}").modules == ()
 
 
 @pytest.mark.req("F-049")
@@ -502,8 +726,8 @@ def test_a_text_that_handlers_run_as_code_can_ask_for_any_module(engine: Engine)
         "require('f' + 's')",
     ],
 )
-def test_a_module_is_listed_however_its_door_is_spelt(engine: Engine, call: str) -> None:
-    found = read(engine, f"export const handlers = () => [{call}]\nexport const main = {{}}")
+def test_a_module_is_listed_however_its_door_is_spelt(reader: ModuleReader, call: str) -> None:
+    found = read(reader, f"export const handlers = () => [{call}]\nexport const main = {{}}")
     assert [(module.name, module.computed) for module in found.modules] == [("fs", False)]
 
 
@@ -516,707 +740,188 @@ def test_a_module_is_listed_however_its_door_is_spelt(engine: Engine, call: str)
         "return await (f).x\n  .y",
     ],
 )
-def test_a_handler_may_await_what_stands_in_brackets(engine: Engine, code: str) -> None:
+def test_a_handler_may_await_what_stands_in_brackets(reader: ModuleReader, code: str) -> None:
     handlers = f"export const handlers = () => ({{ run: async (f) => {{ {code} }} }})"
-    assert read(engine, f"{handlers}\nexport const main = {{ a: 1 }}").main == {"a": 1}
+    assert read(reader, f"{handlers}\nexport const main = {{ a: 1 }}").main == {"a": 1}
 
 
-def test_an_await_before_a_bracket_counts_as_one_where_no_function_is_async(
-    engine: Engine,
-) -> None:
-    used = refused(engine, "const x = await (f()).y\nexport const main = { x }")
-    assert "line 1: its `main` needs `await`" in str(used)
-    sync = refused(engine, "function g() { return await (f).x }\nexport const main = {}")
-    assert "`await` is not a valid name" in str(sync)
+# --- against an engine
 
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        (
-            "import fs from 'fs'\nexport const main = { a: fs.readFileSync('/etc/passwd') }",
-            "line 2: its `main` needs `fs` of the import 'fs'",
-        ),
-        (
-            "import { a as b } from 'x'\nexport const main = { a: typeof b }",
-            "`b` of the import 'x'",
-        ),
-        ("import * as x from 'x'\nconst y = x\nexport const main = { y }", "`x` of the import 'x'"),
-        (
-            "import x from 'x'\nlet a = 1\ntry { a = x } catch {}\nexport const main = { a }",
-            "`x` of the import 'x'",
-        ),
-        ("export { main } from './a.mjs'", "`main` of the import './a.mjs'"),
-        ("import { main } from './a.mjs'\nexport { main }", "`main` of the import './a.mjs'"),
-        (
-            "export const main = {}\nimport('child_process').then((m) => { main.a = m }, () => {})",
-            "`import()`",
-        ),
-        ("export const main = { a: require('fs') }", "`require`"),
-        ("\nexport const main = { a: process.env.HOME }", "line 2: its `main` needs `process`"),
-        ("export const main = { a: typeof process }", "`process`"),
-        ("export const main = { a: Function('return this')() }", "`Function`"),
-        (
-            "export const main = { a: globalThis.constructor.constructor('return this')() }",
-            "the constructor of functions",
-        ),
-        (
-            "export const main = { a: (async () => {}).constructor('x') }",
-            "the constructor of functions",
-        ),
-        ("export const main = { a: (0, eval)('1') }", "`eval`"),
-        ("export const main = { a: fetch('http://127.0.0.1/') }", "`fetch`"),
-        ("export const main = { a: Math.random() }", "chance: `Math.random`"),
-        ("export const main = { a: Date.now() }", "the clock"),
-        ("export const main = { a: +new Date() }", "the clock"),
-        ("export const main = { a: Date() }", "the clock"),
-        ("export const main = { a: new (new Date(0).constructor)() }", "the clock"),
-        ("class D extends Date {}\nexport const main = { a: +new D() }", "the clock"),
-        ("export const main = { a: __date_clock() }", "`__date_clock`"),
-        (
-            "export const main = { a: ['b', 'a'].sort((x, y) => x.localeCompare(y)) }",
-            "`sort` with a function",
-        ),
-        ("export const main = { a: 'b'.localeCompare('a') }", "`localeCompare`"),
-        ("export const main = new Proxy({}, { ownKeys() { for (;;) {} } })", "`Proxy`"),
-        ("export const main = { a: import.meta.url }", "`import.meta`"),
-        (
-            "await new Promise(() => {})\nexport const main = { a: 1 }",
-            "line 1: its `main` needs `await`",
-        ),
-        ("for await (const x of []) {}\nexport const main = {}", "`await`"),
-    ],
+_NAMES = st.from_regex(r"[a-z_$][a-z0-9_$]{0,5}", fullmatch=True).filter(
+    lambda name: name not in RESERVED
 )
-def test_a_schema_that_needs_more_than_itself_is_refused_and_told_why(
-    engine: Engine, text: str, named: str
-) -> None:
-    error = refused(engine, text)
-    assert error.code == "FMC-005"
-    assert named in error.message
+_TEXT = st.text(st.sampled_from("aé😀\u2028\u2029\n\r\t'\"`\\${}/*<!-->\ud800"), max_size=8)
 
 
-PROBES = {
-    "global": ("if (String(globalThis) === '[object global]') main.root = 'evil'", "`globalThis`"),
-    "names of the global": ("for (const k in globalThis) main.root += k", "`globalThis`"),
-    "escaped": ("main.root = String(global\\u0054his)", "`globalThis`"),
-    "name of a host": (
-        "if (typeof DOMException === 'function') main.root = 'evil'",
-        "the unknown name `DOMException`",
-    ),
-    "name of a newer language": (
-        "const f = (Iterator) => 1; main.root = typeof Iterator",
-        "the unknown name `Iterator`",
-    ),
-    "helper of iterators": ("if ([].values().map) main.root = 'evil'", "`map`"),
-    "tag of iterators": (
-        "const up = Object.getPrototypeOf\nmain.root = `${up(up([].values()))}`",
-        "`Symbol.toStringTag`",
-    ),
-    "symbol": ("main.root = typeof Symbol.dispose", "`dispose`"),
-    "scope": ("main.root = [][Symbol.unscopables].at", "`at`"),
-    "accessor": ("main.root = `${[].__lookupGetter__('with')}`", "`__lookupGetter__`"),
-    "reviver": ("JSON.parse('1', (...given) => { main.root = given.length })", "`parse`"),
-    "group with flags": ("main.root = /(?i:a)/.test('A')", "a pattern that not every engine reads"),
-    "groups of one name": (
-        "main.root = /(?<a>x)|(?<a>y)/.exec('y').groups.a",
-        "a pattern that not every engine reads",
-    ),
-    "using": ("{ using gone = null }", "the declaration `using`"),
-    "stack": ("main.root = Error('x')['sta' + 'ck']", "`Error`"),
-    "stack of a class": (
-        "class E extends TypeError {}\nmain.root = new E('x').stack",
-        "`TypeError`",
-    ),
-    "rejection": (
-        "Promise.resolve().then(() => null.x).catch((e) => { main.root = e.message })",
-        "`Promise`",
-    ),
-    "depth": (
-        "const deep = async (n) => { main.root = n; deep(n + 1) }\nvoid deep(0)",
-        "async function",
-    ),
-    "depth without a call": (
-        (
-            "const o = { async valueOf() { main.root += 1; o + 1 }, toString() { return '' }"
-            " }\nvoid (o + 1)"
-        ),
-        "async function",
-    ),
-    "date": ("main.root = String(new Date('1 2 2020 x'))", "`Date`"),
-    "date of numbers": ("main.root = new Date(2020, 0, 2).toString()", "`Date`"),
-    "names of a built-in": (
-        "main.root = Object.getOwnPropertyNames(Math).length",
-        "`getOwnPropertyNames`",
-    ),
-    "own": ("main.root = {}.hasOwnProperty.call(Math, 'f16round')", "`hasOwnProperty`"),
-    "in": ("main.root = 'f16round' in Math", "the operator `in`"),
-    "reflect": ("main.root = Reflect.ownKeys(Math).length", "`Reflect`"),
-    "console": ("main.root = String(console)", "`console`"),
-    "names of the console": ("main.root = typeof console.clear", "`console`"),
-    "inspected": (
-        "console.log({ [Symbol.for('nodejs.util.inspect.custom')]() { main.root = 'evil' } })",
-        "`console` with an object",
-    ),
-    "digits": ("main.root = Math.exp(3.3)", "`Math.exp`"),
-    "power": ("let n = 1.1; main.root = n ** 3.3", "the operator `**`"),
-    "radix": ("main.root = (0.1).toString(3)", "`toString`"),
-    "letters": ("main.root = '\\u{10d50}'.toLowerCase()", "`toLowerCase`"),
-    "properties": ("main.root = /\\p{L}/u.test('x')", "Unicode properties"),
-    "made pattern": ("main.root = new RegExp('\\\\p{L}', 'u').test('x')", "`RegExp`"),
-    "sort": (
-        "let n = 0; [3, 1, 2].sort((a, b) => (n += 1, a - b)); main.root = n",
-        "`sort` with a function",
-    ),
-    "sort of objects": (
-        "let n = 0; [1, 2, 3].map(() => ({ toString: () => `${n++}` })).sort(); main.root = n",
-        "`sort` of objects",
-    ),
-}
-
-
-@pytest.mark.parametrize(("probe", "named"), PROBES.values())
-def test_a_module_that_can_tell_one_engine_from_another_is_refused(
-    engine: Engine, probe: str, named: str
-) -> None:
-    error = refused(engine, f"export const main = {{ root: 'https://shop.example' }}\n{probe}")
-    assert error.code == "FMC-005"
-    assert named in error.message
-
-
-def test_what_only_handlers_use_does_not_refuse_a_module(engine: Engine) -> None:
-    text = (
-        "console.log('loaded')\nconst BASE = 'X'.toLowerCase() + (10 ** 2 +"
-        " 5).toString(36).slice(9)\n"
-    )
-    text += (
-        "export const main = { a: `${BASE}/${['b', 'a'].sort().join('')}` }\nconst check = (n) => {"
-        " if (!n) throw new Error('none') }\n"
-    )
-    handlers = (
-        "export const handlers = () => ({ get: { run: async (n) => { try { check(n); return new"
-        " Date() } catch (e) { return Promise.reject(e) } } } })"
-    )
-    assert read(engine, text + handlers).main == {"a": "x/ab"}
-
-
-def test_two_readings_are_the_same(engine: Engine) -> None:
-    text = (
-        "const seen = []\nfor (const k in { b: 1, a: 2, 7: 3 }) seen.push(k)\nexport const main = {"
-        " seen, s: String(Symbol('x')) }"
-    )
-    assert len({repr(read(engine, text)) for _ in range(3)}) == 1
-
-
-# --- lies
-
-LIES = {
-    "stringify": "JSON.stringify = () => '{}'; JSON.parse = () => ({})",
-    "toJSON": (
-        "Object.prototype.toJSON = () => 'lie'; Array.prototype.toJSON = () => 'lie';"
-        " String.prototype.toJSON = () => 'lie'"
-    ),
-    "keys": (
-        "Object.keys = () => []; Object.entries = () => []; Object.getOwnPropertyDescriptor = () =>"
-        " undefined"
-    ),
-    "list": (
-        "for (const k of ['map', 'push', 'join', 'forEach', 'concat', 'slice']) Array.prototype[k]"
-        " = () => ['lie']; Array.isArray = () => false"
-    ),
-    "iterator": (
-        "Array.prototype[Symbol.iterator] = function* () { yield 'lie' };"
-        " String.prototype[Symbol.iterator] = function* () {}"
-    ),
-    "primitive": (
-        "Object.prototype[Symbol.toPrimitive] = () => 'lie'; Symbol.prototype.toString = () =>"
-        " 'lie'"
-    ),
-    "descriptor": (
-        "Object.prototype.get = () => 'lie'; Object.prototype.value = 'lie';"
-        " Object.prototype.enumerable = false; Object.prototype.writable = true"
-    ),
-    "setter": (
-        "for (const k of ['0', '1', 'a', 'tools', 'path', 'kind', 'main', 'outcome'])"
-        " Object.defineProperty(Object.prototype, k, { set() {}, get() { return 'lie' } })"
-    ),
-    "call": (
-        "(() => {}).__proto__.call = () => 'lie'; (() => {}).__proto__.apply = () => 'lie'; (() =>"
-        " {}).__proto__.bind = () => 'lie'"
-    ),
-    "number": (
-        "Number.isFinite = () => false; Number.prototype.toString = () => 'lie'; isNaN = () => true"
-    ),
-    "string": (
-        "String.prototype.slice = () => 'lie'; String = () => 'lie';"
-        " Object.prototype.hasOwnProperty = () => false; Object.create = () => ({})"
-    ),
-    "globals": "JSON = null; Object = null; Array = null",
-    "class": "Object.setPrototypeOf(Object.prototype.constructor, null)",
-}
-
-
-def test_a_module_is_not_called_while_its_object_is_written(engine: Engine) -> None:
-    # The engine's own JSON.stringify stores each object in a list, and calls such a setter.
-    text = (
-        "export const main = { tools: { a: { b: 1 } } }\nfor (const at of [0, 1, 2, 3])"
-        " Object.defineProperty(Array.prototype, at, { set(one) { one.evil = 1 } })"
-    )
-    assert read(engine, text).main == {"tools": {"a": {"b": 1}}}
-
-
-@pytest.mark.parametrize("lie", LIES.values())
-def test_a_module_cannot_change_how_it_is_read(engine: Engine, lie: str) -> None:
-    found = read(
-        engine, f"{lie}\nexport const main = {{ tools: {{ a: [1, 'x', {{ b: true }}] }}, n: 1.5 }}"
-    )
-    assert found.main == {"tools": {"a": [1, "x", {"b": True}]}, "n": Decimal("1.5")}
-    assert found.tools_text == '{"a":[1,"x",{"b":true}]}'
-
-
-def test_a_polluted_conversion_is_reported(engine: Engine) -> None:
-    assert (
-        NotData("", "toJSON of every object")
-        in read(engine, f"{LIES['toJSON']}\nexport const main = {{ a: {{}} }}").not_data
+def _escaped(text: str, quote: str) -> str:
+    """A literal of a text, with the escapes that JavaScript needs and some that it does not."""
+    signs = {"\n": "\\n", "\r": "\\r", "\\": "\\\\", quote: f"\\{quote}", "${": "\\${", "$": "\\$"}
+    return (
+        quote
+        + "".join(
+            signs.get(sign) or (f"\\u{ord(sign):04x}" if "\ud7ff" < sign < "\ue000" else sign)
+            for sign in text
+        )
+        + quote
     )
 
 
-def test_accessors_and_hidden_members_are_never_called(hasty: Engine) -> None:
-    found = read(
-        hasty,
-        "export const main = { get a() { for (;;) {} }, b: 1 }\nObject.defineProperty(main, 'c', {"
-        " get() { for (;;) {} }, enumerable: false })",
-    )
-    assert (found.main, found.not_data) == (
-        {"b": 1},
-        (NotData("a", "accessor"), NotData("c", "hidden property"), NotData("c", "accessor")),
-    )
-
-
-DIFFERENT = {
-    "hidden": (
-        "Object.defineProperty(main.tools, 'b', { value: 1 })",
-        NotData("tools.b", "hidden property"),
+_SCALARS = st.one_of(
+    st.builds(_escaped, _TEXT, st.sampled_from("'\"`")),
+    st.sampled_from(
+        [
+            "true",
+            "false",
+            "null",
+            "0",
+            "-1",
+            "+1",
+            ".5",
+            "5.",
+            "0x1F",
+            "0b11",
+            "0o17",
+            "1_000",
+            "1e21",
+            "1e-7",
+            "1.50",
+            "-0",
+        ]
     ),
-    "hidden method": (
-        "Object.defineProperty(main, 'toString', { value: () => 'x' })",
-        NotData("toString", "hidden property"),
-    ),
-    "hidden symbol": (
-        "Object.defineProperty(main, Symbol.toPrimitive, { value: 1 })",
-        NotData("", "symbol as a key"),
-    ),
-    "arguments": (
-        "main.tools.b = (function () { return arguments })(1)",
-        NotData("tools.b.length", "hidden property"),
-    ),
-    "getter": (
-        "let n = 0; Object.defineProperty(main, 'b', { get: () => n++, enumerable: true })",
-        NotData("b", "accessor"),
-    ),
-    "prototype": ("Object.setPrototypeOf(main, { b: 1 })", NotData("", "object of a class")),
-    "literal": (
-        "main.tools.b = { __proto__: { c: 1 }, d: 1 }",
-        NotData("tools.b", "object of a class"),
-    ),
-    "create": ("main.tools.b = Object.create({ c: 1 })", NotData("tools.b", "object of a class")),
-    "list": (
-        "main.tools.b = Object.assign([1], { c: 1 })",
-        NotData("tools.b", "named member of a list"),
-    ),
-    "list of a class": (
-        "main.tools.b = new (class extends Array {})()",
-        NotData("tools.b", "object of a class"),
-    ),
-    "number": (
-        "main.tools.b = Object.setPrototypeOf(new Number(1), Object.prototype)",
-        NotData("tools.b", "Number object"),
-    ),
-    "text": (
-        "main.tools.b = Object.setPrototypeOf(new String('x'), Object.prototype)",
-        NotData("tools.b", "String object"),
-    ),
-    "conversion": ("main.tools.toJSON = () => ({})", NotData("tools.toJSON", "function")),
-    "every object": (
-        "Object.prototype.b = 1",
-        NotData("", "change of the built-in `Object.prototype.b`"),
-    ),
-    "every list": (
-        "Object.defineProperty(Array.prototype, 1, { get: () => 1 })",
-        NotData("", "change of the built-in `Array.prototype.1`"),
-    ),
-    "method": (
-        "Array.prototype.map = () => []",
-        NotData("", "change of the built-in `Array.prototype.map`"),
-    ),
-    "deleted": (
-        "delete Array.prototype.map",
-        NotData("", "change of the built-in `Array.prototype.map`"),
-    ),
-    "json": ("JSON.stringify = () => '{}'", NotData("", "change of the built-in `JSON.stringify`")),
-    "iteration": (
-        "Array.prototype[Symbol.iterator] = function* () {}",
-        NotData("", "change of the built-in `Array.prototype[symbol]`"),
-    ),
-    "iterator": (
-        "Object.getPrototypeOf([][Symbol.iterator]()).next = () => ({ done: true })",
-        NotData("", "change of the built-in `iterator.next`"),
-    ),
-    "parent": (
-        "Object.setPrototypeOf(Array.prototype, { b: 1, __proto__: null })",
-        NotData("", "change of the built-in `Array.prototype.__proto__`"),
-    ),
-}
-
-
-@pytest.mark.parametrize(("change", "noted"), DIFFERENT.values())
-def test_what_users_would_see_in_another_way_is_named(
-    engine: Engine, change: str, noted: NotData
-) -> None:
-    assert (
-        noted in read(engine, f"export const main = {{ tools: {{ a: [1] }} }}\n{change}").not_data
-    )
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        "Object.freeze(main)",
-        "Object.seal(main.tools)",
-        "main.tools.b = Object.assign(Object.create(null), { c: 1 })",
-    ],
+    st.integers(-(2**70), 2**70).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
 )
-def test_frozen_and_bare_objects_are_plain_data(engine: Engine, change: str) -> None:
-    assert read(engine, f"export const main = {{ tools: {{ a: [1] }} }}\n{change}").not_data == ()
+LITERALS = st.recursive(
+    _SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4).map(lambda items: f"[{', '.join(items)},]" if items else "[]"),
+        st.dictionaries(
+            st.one_of(
+                _NAMES, st.integers(0, 2**40).map(str), _TEXT.map(lambda t: _escaped(t, "'"))
+            ),
+            inner,
+            max_size=4,
+        ).map(lambda one: "{ " + ", /* x */ ".join(f"{k}: {v}" for k, v in one.items()) + " }"),
+        st.builds("({})".format, inner),
+    ),
+    max_leaves=12,
+)
 
 
-def test_a_hidden_property_is_read_as_its_users_read_it(engine: Engine, tmp_path: Path) -> None:
+@pytest.mark.req("F-085")
+@given(literal=LITERALS, shared=LITERALS)
+def test_what_is_read_is_what_an_engine_makes_of_it(
+    reader: ModuleReader, literal: str, shared: str
+) -> None:
     text = (
-        "export const main = { namespace: 'shop', tools: {} }\nObject.defineProperty(main, 'root',"
-        " { value: 'https://evil.example' })"
+        f"const SHARED = {shared};\nconst main = {{ tools: {literal}, SHARED, list: [SHARED] }};\n"
     )
-    assert read(engine, text).main["root"] == "https://evil.example"
-    findings = [
-        finding.text() for finding in validate(read_schema(put(tmp_path, "shop/a.mjs", text)))
+    try:
+        found = reader.read(f"{text}export {{ main }}".encode(), file="x.mjs")
+    except InputError as error:
+        assert "second time" in error.message  # two spellings of one key  # noqa: PT017
+        return
+    stated = quickjs.Context().eval(f"'use strict';{text}JSON.stringify([main, main.tools])")
+    assert [ecma.stringify(found.main), found.tools_text] == [
+        ecma.stringify(item) for item in ecma.parse(stated)
     ]
-    assert any(
-        finding.startswith("not-data root: is not plain data: hidden property.")
-        for finding in findings
-    )
 
 
-def test_a_binding_that_changes_after_the_module_is_refused(engine: Engine) -> None:
-    assert (
-        "`Promise`"
-        in refused(
-            engine, "export let main = { a: 1 }\nPromise.resolve().then(() => { main = { a: 2 } })"
-        ).message
-    )
-    assert (
-        "`Promise`"
-        in refused(
-            engine,
-            "let x = { a: 1 }\nexport { x as main }\nPromise.resolve().then(() => { x = { a: 2"
-            " } })",
-        ).message
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
-        (
-            "const other = { a: 2 }\nexport const main = { a: 1 }\nexport { other as main }",
-            "line 3, column 1: exports `main` a second time",
-        ),
-        (
-            "export const main = { a: 1 }\nexport { main } from './b.mjs'",
-            "line 2, column 1: exports `main` a second time",
-        ),
-        (
-            "export const main = {}\nexport default 1\nexport default 2",
-            "line 3, column 1: exports `default` a second time",
-        ),
-        (
-            "export const main = {}\nexport { nope }",
-            "line 1, column 1: exports `nope`, and declares no `nope`",
-        ),
-        (
-            "import { x } from 'fs'\nconst x = 1\nexport const main = {}",
-            "line 2, column 1: `x` is imported and declared",
-        ),
-        (
-            "import { x } from 'a'\nimport { x } from 'b'\nexport const main = {}",
-            "line 2, column 1: imports `x` a second time",
-        ),
-        (
-            "export const main = { a: arguments.length }",
-            "line 1, column 26: `arguments` is not a valid name",
-        ),
-        (
-            "const f = () => arguments.length\nexport const main = { a: f() }",
-            "line 1, column 17: `arguments` is not a valid name",
-        ),
-        (
-            "const await = 1\nexport const main = {}",
-            "line 1, column 7: `await` is not a valid name",
-        ),
-        ("export const main = { a: new.target }", "line 1, column 26: `new.target` is outside"),
-        (
-            "const unused = 1\nconst unused = 2\nexport const main = {}",
-            "line 2: the engine cannot read this",
-        ),
-        (
-            "class A { static { } }\nconst unused = 1\nconst unused = 2\nexport const main = {}",
-            "line 3: the engine cannot read this",
-        ),
-    ],
-)
-def test_what_no_engine_loads_is_refused_also_where_the_schema_does_not_need_it(
-    engine: Engine, text: str, start: str
-) -> None:
-    error = refused(engine, text)
-    assert error.code == "FMC-001"
-    assert error.message.startswith(start)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "if (true) { var main = { a: 1 } }\nexport { main }",
-        (
-            "function f() { return arguments.length + (new.target ? 1 : 0) }\nexport const main = {"
-            " a: f(1) }"
-        ),
-        (
-            "const modern = class { static { String(1) } }\nconst other = new modern()\nexport"
-            " const main = { a: 1 }"
-        ),
-        "export const main = { a: 1 }\nexport { main as default }\nexport { main as schema }",
-        (
-            "class A { #x; static n = 0; #y = 1; static { A.n += new A().#y } }\nlet a\na ??= A.n\n"
-            "export const main = { a: a * /b/d.exec('ab').indices[0][0] }"
-        ),
-    ],
-)
-def test_what_an_engine_loads_is_read(engine: Engine, text: str) -> None:
-    assert read(engine, text).main == {"a": 1}
-
-
-def test_a_module_that_throws_where_the_schema_does_not_need_it_is_refused(engine: Engine) -> None:
-    assert refused(
-        engine, "const unused = nope()\nexport const main = { a: 1 }"
-    ).message.startswith("its `main` needs the unknown name `nope`")
-
-
-@pytest.mark.parametrize(
-    ("text", "named"),
-    [
-        (
-            "const unused = (Object.prototype.b = 1, process.env.KEY)\nexport const main = {}",
-            "`process`",
-        ),
-        (
-            "const unused = (({}).__proto__.b = 1, process.env.KEY)\nexport const main = {}",
-            "`process`",
-        ),
-        (
-            "const unused = [].concat({})[0]['__pro' + 'to__'].b ??= process.env.KEY\nexport const main = {}",
-            "`process`",
-        ),
-        (
-            "function evil() { ({}).__proto__.b = 1 }\nconst o = { valueOf: evil }\nconst unused = o + process.env.KEY\nexport const main = {}",
-            "`process`",
-        ),
-        (
-            "const trap = { get y() { return Object.assign([].__proto__, { b: 1 }) } }\nconst k = [trap.y, process.env.K]\nexport const main = {}",
-            "`process`",
-        ),
-        (
-            "const unused = setTimeout(() => { ({}).__proto__.b = 1 })\nexport const main = {}",
-            "`setTimeout`",
-        ),
-        (
-            "export const main = {}\nexport const handlers = (Object.prototype.b = 1, () => ({}))",
-            "code that makes its handlers",
-        ),
-        (
-            "export const main = {}\nconst evil = () => { ({}).__proto__.b = 1 }\nexport const handlers = { x: evil() }",
-            "code that makes its handlers",
-        ),
-        (
-            "export const main = { a: 1 }\nconst trap = { get y() { main.a = 2 } }\nexport const handlers = { x: trap.y }",
-            "code that makes its handlers",
-        ),
-        (
-            "export const main = { a: 1 }\nconst trap = { get y() { main.a = 2 } }\nexport const handlers = { ...trap }",
-            "code that makes its handlers",
-        ),
-        (
-            "export const main = { a: 1 }\nconst trap = { toString() { main.a = 2 } }\nexport const handlers = { [trap]: {} }",
-            "code that makes its handlers",
-        ),
-        (
-            "export const schema = { a: 1 }\nexport * from './main.mjs'",
-            "what `export *` passes on from './main.mjs'",
-        ),
-        ("export * from './main.mjs'", "what `export *` passes on from './main.mjs'"),
-        (
-            "let a = 1\ntry { null.x } catch (e) { a = e.message }\nexport const main = { a }",
-            "line 2: its `main` needs `try`",
-        ),
-        (
-            "const f = () => { try { return new RegExp('a', 'd') } catch {} }\nexport const main = { a: !!f() }",
-            "line 1: its `main` needs `try`",
-        ),
-        ("export const main = { a: typeof [].with }", "`with`"),
-        ("export const main = { a: String.prototype.isWellFormed ? 1 : 2 }", "`isWellFormed`"),
-        ("export const main = { a: /a/.test('a') && RegExp['$&'] }", "`$&`"),
-        ("export const main = { a: Error.captureStackTrace === undefined }", "`captureStackTrace`"),
-        ("export const main = { a: `${[].map}` }", "the text of a function"),
-    ],
-)
-def test_a_module_cannot_show_itself_otherwise_to_its_users(
-    engine: Engine, text: str, named: str
-) -> None:
-    error = refused(engine, text)
-    assert error.code == "FMC-005"
-    assert named in error.message
-
-
-def test_the_engine_has_the_names_of_the_language_and_no_others(engine: Engine) -> None:
+@in_node
+def test_node_exports_what_was_read(reader: ModuleReader, tmp_path: Path) -> None:
     text = (
-        "const f = () => 1\nexport const main = { a: [[].at.length, [].sort.length,"
-        " [].findLast.length, Object.hasOwn.length, [].toSorted.prototype === undefined],\n  b:"
-        " typeof f.fileName, c: typeof Symbol() + Symbol.name + Symbol.length }"
+        "const ROOT = 'https://a.example'\nconst shared = { retries: 3, 2: 'b', 1: 'a' }\nexport"
+        " const main = {\n  namespace: `coin-desk`, root: ROOT, n: [0.1, 1e21, 9007199254740993,"
+        " 0xff, 1_000],\n  tools: { x: { ...shared, path: `${ROOT}/x`, run() {}, none: undefined } }"
+        "\n}\nexport const handlers = () => ({ x: { run: () => process.exit(1) } })\n"
     )
-    assert read(engine, text).main == {
-        "a": [1, 1, 1, 2, True],
-        "b": "undefined",
-        "c": "symbolSymbol0",
-    }
-
-
-def test_what_is_a_comment_only_in_a_script_is_refused(engine: Engine) -> None:
-    assert refused(engine, "let y = 1\nexport const main = { x: 1 <!--y\n}").message.startswith(
-        "line 2, column 28: `<!--`"
+    put(tmp_path, "m.mjs", text)
+    code = (
+        "import('./m.mjs').then((m) => process.stdout.write(JSON.stringify([JSON.stringify(m.main),"
+        " JSON.stringify(m.main.tools)])))"
     )
-    assert refused(engine, "export const main = { x: 1\n--> 2\n}").code == "FMC-001"
-    assert read(
-        engine,
-        "let n = 2\nlet s = '<!-- -->' // -->\nwhile (n-->0) s += n\nexport const main = { s }",
-    ).main == {"s": "<!-- -->10"}
+    done = subprocess.run(
+        ["node", "-e", code], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+    )
+    found = read(reader, text)
+    assert [ecma.stringify(found.main), found.tools_text] == json.loads(done.stdout)
 
 
 # --- limits
 
-
-ENDLESS = {
-    "regex": "export const main = { a: /^(a+)+$/.test('a'.repeat(60) + 'b') }",
-    "jobs": ("export const main = {}\nconst again = () => Promise.resolve().then(again)\nagain()"),
-}
-if CAMPAIGN:
-    ENDLESS |= {
-        "loop": "for (;;) {}\nexport const main = {}",
-        "getter": "export const main = { a: ({ get x() { for (;;) {} } }).x }",
-        "toString": "export const main = { a: `${{ toString() { for (;;) {} } }}` }",
-        "finally": ("try { for (;;) {} } catch {} finally { for (;;) {} }\nexport const main = {}"),
-        "job": "export const main = {}\nPromise.resolve().then(() => { for (;;) {} })",
-    }
-
-
-@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS)
-def test_a_module_that_never_ends_is_stopped_and_the_next_one_reads(
-    hasty: Engine, text: str
-) -> None:
-    assert refused(hasty, text).code == "FMC-003"
-    assert read(hasty, SOUND).main["namespace"] == "shop"
-
-
-def test_the_engine_stops_a_loop_by_its_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert (limits.RUN_S, limits.CPU_S) == (4, 6)
-    if not CAMPAIGN:  # as without it, only sooner
-        sooner = "from assay.families.tools.reading import limits; limits.RUN_S = 0.3"
-        start = worker._START.replace("; import_module(", f"; {sooner}; import_module(")
-        assert start != worker._START
-        monkeypatch.setattr(worker, "_START", start)
-    with Engine() as engine:
-        error = refused(engine, "for (;;) {}\nexport const main = {}")
-    assert error.code == "FMC-003"
-    assert "more than 4 seconds of computing" in error.message
-
-
 BOMBS = {
-    "lists": "const a = []\nfor (;;) a.push(new Array(1e5).fill(1))",
-    "text": "let s = 'x'\nfor (;;) s += s",
-    "typed arrays": "const a = []\nfor (;;) a.push(new Uint8Array(1e7))",
-    "buffer": "new ArrayBuffer(2 ** 40)",
-    "replace": "'x'.repeat(2 ** 24).replace(/x/g, (s) => s + s)",
-    "recursion": "function f() { return f() + 1 }\nf()",
-    "repeat": "'x'.repeat(2 ** 29)",
+    "lists": ("const a0 = [1, 1, 1]", "const a{} = [a{}, a{}]", "more than 200,000 values"),
+    "spreads": ("const a0 = [1, 1, 1]", "const a{} = [...a{}, ...a{}]", "more than 200,000 values"),
+    "objects": (
+        "const a0 = { x: 1 }",
+        "const a{} = {{ l: a{}, r: a{} }}",
+        "more than 200,000 values",
+    ),
+    "texts": ("const a0 = 'xxxx'", "const a{} = a{} + a{}", "more than 8 Mi characters of text"),
+    "templates": (
+        "const a0 = 'xxxx'",
+        "const a{} = `${{a{}}}${{a{}}}`",
+        "more than 8 Mi characters",
+    ),
 }
-if CAMPAIGN:
-    BOMBS |= {
-        "big numbers": "let n = 3n\nfor (;;) n = n ** 3n",
-        "properties": "const o = {}\nfor (let i = 0; ; i += 1) o[`k${i}`] = i",
-        "maps": "const a = []\nfor (;;) a.push(new Map([[a, 'y'.repeat(9999)]]))",
-    }
 
 
-@pytest.mark.parametrize("bomb", BOMBS.values())
-def test_memory_has_an_end(engine: Engine, bomb: str) -> None:
-    error = refused(engine, f"{bomb}\nexport const main = {{}}")
-    assert error.code in ("FMC-003", "FMC-004", "FMC-005")
-    assert (
-        error.code != "FMC-005" or "invalid" in error.message or "too large" in error.message
-    )  # a size the language itself forbids
-    assert read(engine, SOUND).main["namespace"] == "shop"
-
-
-def test_a_thrown_null_counts_as_memory(engine: Engine) -> None:
-    # With no memory left to make an error of, the engine throws null itself.
-    assert refused(engine, "throw null\nexport const main = {}").code == "FMC-004"
-
-
-def test_caught_memory_errors_do_not_help(engine: Engine) -> None:
-    text = (
-        "const a = []\ntry { for (;;) a.push(new Uint8Array(1e7)) } catch { a.length = 0"
-        " }\nexport const main = { ok: a.length }"
-    )
-    assert "`try`" in refused(engine, text).message
-    assert read(engine, SOUND).main["namespace"] == "shop"
+@pytest.mark.parametrize(("first", "next_one", "what"), BOMBS.values(), ids=BOMBS)
+def test_constants_that_double_each_other_are_refused(
+    reader: ModuleReader, first: str, next_one: str, what: str
+) -> None:
+    lines = [first, *(next_one.format(n, n - 1, n - 1) for n in range(1, 64))]
+    error = refused(reader, "\n".join([*lines, "export const main = { a: a63 }"]))
+    assert error.code == "FMC-004"
+    assert what in error.message
 
 
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("const a = {}\na.b = { a }\nexport const main = { x: a }", "contains itself, at x.b.a"),
-        ("const main = []\nmain.push(main)\nexport const schema = { main }", "contains itself"),
+        ("export const main = { a: " + "[" * 101 + "]" * 101 + " }", "nests more than 100 deep"),
         (
-            "let a = 1\nfor (let i = 0; i < 1e5; i += 1) a = [a]\nexport const main = { a }",
+            "export const main = { a: " + "[" * 5_000 + "]" * 5_000 + " }",
             "nests more than 100 deep",
         ),
         (
-            "export const main = { a: " + "[" * 5_000 + "]" * 5_000 + " }",
-            "too deep for the engine",
+            "export const main = { a: " + "(" * 5_000 + "1" + ")" * 5_000 + " }",
+            "nests more than 100",
         ),
         (
-            "export const main = { a: /" + "(?:a|" * 10_000 + ")" * 10_000 + "/.test('a') }",
-            "too deep for the engine",
+            "export const main = {}\nexport const handlers = () => require("
+            + "(" * 5_000
+            + "'x'"
+            + ")" * 5_000
+            + ")",
+            "nests too deep to be read",
         ),
-        ("export const main = { a: new Array(4294967295) }", "more than 200,000 values, at a"),
-        ("const a = []\na[4294967294] = 1\nexport const main = { a }", "more than 200,000 values"),
+        ("export const main = { a: [" + "1," * 200_001 + "] }", "more than 200,000 values"),
+        ("export const main = { a: '" + "x" * 10 + "', b: " + "1" * 401 + " }", "more than 400"),
         (
-            "let a = new Array(1e5).fill(1)\nfor (let i = 0; i < 60; i += 1) a = [a, a]\nexport const main = { a }",
-            "more than 200,000 values",
+            f"const s = '{'x' * 10**6}'\nexport const main = {{ a: [{'s,' * 50}] }}",
+            "more than 8 Mi characters of text",
         ),
-        ("const s = 'x'.repeat(1e6)\nexport const main = { a: new Array(50).fill(s) }", "of text"),
-        ("export const main = { a: new Array(20000).fill(() => 1) }", "places without data"),
+        (
+            "const f = () => 1\nexport const main = { a: [" + "f," * 10_001 + "] }",
+            "more than 10,000 places without data",
+        ),
     ],
 )
-def test_an_object_beyond_all_measure_is_refused(engine: Engine, text: str, what: str) -> None:
-    error = refused(engine, text)
+def test_an_object_beyond_all_measure_is_refused(
+    reader: ModuleReader, text: str, what: str
+) -> None:
+    error = refused(reader, text)
     assert error.code == "FMC-004"
     assert what in error.message
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"\(?id: \d", "[(?i:]", "(a+)+$", "(?:a|" * 10_000 + ")" * 10_000]
+)
+def test_a_pattern_in_a_handler_is_never_run(reader: ModuleReader, pattern: str) -> None:
+    text = f"const RE = /{pattern}/\nexport const handlers = () => RE.test('{'a' * 60}b')"
+    assert read(reader, f"{text}\nexport const main = {{}}").main == {}
 
 
 def test_fifty_megabytes_are_refused_before_they_are_read(tmp_path: Path) -> None:
@@ -1230,202 +935,52 @@ def test_fifty_megabytes_are_refused_before_they_are_read(tmp_path: Path) -> Non
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20 * 1024
 
 
-def test_the_largest_module_is_read_in_time(engine: Engine) -> None:
+def test_the_largest_module_is_read_in_time(reader: ModuleReader) -> None:
     line = "{ key: 'a', value: '{{USER_PARAM}}', options: ['min(1)', 'max(20)'] },\n"
-    count = min(limits.MAX_NODES // 8, (limits.MAX_SOURCE - 100) // len(line)) // repeats(8, 1)
-    found = read(engine, "export const main = { rows: [\n" + line * count + "] }")
+    most = min(module.MAX_NODES // 8, (reading.MAX_SOURCE - 100) // len(line))
+    count = most // repeats(8, 1)
+    found = read(reader, "export const main = { rows: [\n" + line * count + "] }")
     assert len(found.main["rows"]) == count
-
-
-# --- what is not a module
-
-
-@pytest.mark.parametrize(
-    ("text", "start"),
-    [
-        ("export const main = {\n  a: 1 b\n}", "line 2, column "),
-        ("export const main = {\n  a: 1,,\n}", "line 2: "),
-        ("export const main = { a: 'x }\n", "line 1, column "),
-        ("const a = 1\nconst a = 2\nexport const main = { a }", "line 2: "),
-        ("export const main = { a: 1 }\nreturn main", "line 2, column 1: "),
-        (b"export const main = {\n a: '\xff' }", "line 2: is not UTF-8"),
-        (b"export const main = {\n a: '\x00' }", "line 2, column 6: contains a NUL byte"),
-        ("@dec class A {}\nexport const main = { a: new A() }", "line 1: the engine cannot read"),
-        ("<!DOCTYPE html><html></html>", "line 1, column "),
-    ],
-)
-def test_a_text_that_is_no_module_is_refused_with_its_line(
-    engine: Engine, text: str | bytes, start: str
-) -> None:
-    error = refused(engine, text)
-    assert error.code == "FMC-001"
-    assert error.message.startswith(start)
-
-
-def test_lines_far_down_a_long_file_are_counted_right(engine: Engine) -> None:
-    pad = "".join(f"// {number}\n" for number in range(1, 4000))
-    assert refused(engine, f"{pad}export const main = {{\n a: 1 b }}").message.startswith(
-        "line 4001, column 7: "
-    )
-    assert refused(engine, f"{pad}export const main = {{}}\nreturn main").message.startswith(
-        "line 4001, column 1: "
-    )
-    assert refused(
-        engine, f"{pad}{' ' * 3000}await 1\nexport const main = {{}}"
-    ).message.startswith("line 4000: ")
-    assert refused(
-        engine, f"{pad}export const main = {{}}\n\nmain.a = process.env.X"
-    ).message.startswith("line 4002: its `main` needs `process`")
-    asks = "".join(f"import 'm{number}'\n" for number in range(3000))
-    assert [
-        (module.name, module.line)
-        for module in read(engine, f"{pad}{asks}export const main = {{}}").modules
-    ] == [(f"m{number}", 4000 + number) for number in range(3000)]
-
-
-@pytest.mark.parametrize("value", ["[]", "1", "'x'", "null", "undefined", "() => ({})"])
-def test_a_schema_that_is_no_object_is_refused(engine: Engine, value: str) -> None:
-    assert refused(engine, f"export const main = {value}").code == "FMC-002"
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("", ()),
-        ("export default {}", ("default",)),
-        ("export const list = []\nexport * as all from './a.mjs'", ("list", "all of './a.mjs'")),
-    ],
-)
-def test_a_module_without_a_schema_says_what_it_exports(
-    engine: Engine, text: str, names: Any
-) -> None:
-    with pytest.raises(NoSchema) as error:
-        engine.read(text.encode(), file="x.mjs")
-    others = f", only {', '.join(names)}" if names else ""
-    assert error.value.message == f"exports neither `main` nor `schema`{others}."
-
-
-@pytest.mark.parametrize(
-    ("thrown", "said"),
-    [
-        (
-            "new TypeError('no such chain')",
-            "line 2: threw while its `main` was evaluated: TypeError: no such chain.",
-        ),
-        ("'text'", "text"),
-        ("Symbol('x')", "a symbol"),
-        ("{ get message() { for (;;) {} } }", "something without a message"),
-        ("Object.assign(new Error('x'), { toString() { for (;;) {} } })", "Error: x"),
-        ("'\\x1b[2K\\n' + 'y'.repeat(1e5)", "\\x1b[2K\\n"),
-    ],
-)
-def test_a_module_that_throws_is_refused_with_its_words(
-    hasty: Engine, thrown: str, said: str
-) -> None:
-    error = refused(hasty, f"\nthrow {thrown}\nexport const main = {{}}")
-    assert error.code == "FMC-005"
-    assert said in str(error)
-    assert len(str(error)) < 600
-    assert str(error).isprintable()
 
 
 # --- the process
 
 
-LANGUAGE = """
-Object Error EvalError RangeError ReferenceError SyntaxError TypeError URIError AggregateError Array parseInt parseFloat isNaN isFinite decodeURI
-decodeURIComponent encodeURI encodeURIComponent escape unescape Infinity NaN undefined Number Boolean String Math Reflect Symbol globalThis Date RegExp
-JSON Map Set WeakMap WeakSet ArrayBuffer Uint8ClampedArray Int8Array Uint8Array Int16Array Uint16Array Int32Array Uint32Array BigInt64Array
-BigUint64Array Float32Array Float64Array DataView Promise BigInt console
-"""
+STUCK = b"'" * 400_000
+"""What the parser needs minutes for: it tries to repair broken syntax."""
 
 
-def test_a_module_finds_nothing_to_reach_the_world_with() -> None:
-    context = quickjs.Context()
-    context.eval(WALKER)
-    found = context.eval("Object.getOwnPropertyNames(globalThis).join(' ')")
-    assert set(found.split()) == set(LANGUAGE.split())
+def test_a_text_that_the_parser_cannot_cope_with_is_stopped_and_the_next_one_reads(
+    hasty: ModuleReader,
+) -> None:
+    assert refused(hasty, STUCK).code == "FMC-003"
+    assert read(hasty, SOUND).main["namespace"] == "shop"
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "Math.novel",
-        "''.matchAll(/x/g).novel",
-        "typeof (function* () {})().novel",
-    ],
-)
-def test_what_a_newer_engine_has_is_not_there(code: Any) -> None:
-    context = quickjs.Context()
-    context.eval("globalThis.Novel = 1; [].values().__proto__.__proto__.novel = Math.novel = 1")
-    context.eval(WALKER)
-    assert context.eval("typeof Novel") == "undefined"
-    with pytest.raises(quickjs.JSException, match="`novel`"):
-        context.eval(code)
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ("delete Array.prototype.at", "the engine has no Array.prototype.at"),
-        ("Object.defineProperty(Math, 'novel', { value: 1 })", "`novel`"),
-        ("Object.defineProperty(globalThis, 'novel', { value: 1 })", "the engine keeps novel"),
-        ("Object.setPrototypeOf(Math, { novel: 1 })", "the engine has an unknown prototype"),
-    ],
-)
-def test_an_engine_that_cannot_be_restricted_is_not_used(change: str, why: str) -> None:
-    context = quickjs.Context()
-    context.eval(change)
-    with pytest.raises(quickjs.JSException, match=why):
-        context.eval(WALKER)
-
-
-@in_node
-def test_node_has_every_name_that_a_module_may_use() -> None:
-    hidden = (
-        "{ 'Function.prototype': isNaN, 'AsyncFunction.prototype': async () => {},"
-        " 'GeneratorFunction.prototype': function* () {}, 'AsyncGeneratorFunction.prototype':"
-        " async function* () {}, 'ArrayIterator.prototype': [].values(),"
-        " 'StringIterator.prototype': ''[Symbol.iterator](), 'MapIterator.prototype': new"
-        " Map().values(), 'SetIterator.prototype': new Set().values(),"
-        " 'RegExpStringIterator.prototype': ''.matchAll(/x/g), 'Iterator.prototype':"
-        " Object.getPrototypeOf([].values()), 'AsyncIterator.prototype':"
-        " Object.getPrototypeOf((async function* () {}).prototype), TypedArray: Uint8Array }"
-    )
-    code = f"""
-    const hidden = {hidden}, missing = []
-    const keyOf = (label) => label[0] === '@' ? Symbol[label.slice(1)] : label
-    const find = (name) => name === '' ? globalThis : Object.hasOwn(hidden, name)
-      ? Object.getPrototypeOf(hidden[name])
-      : find(name.slice(0, Math.max(name.lastIndexOf('.'), 0)))[keyOf(name.split('.').at(-1))]
-    const lists = JSON.parse(require('fs').readFileSync(0, 'utf8'))
-    for (const [owners, labels] of Object.entries(lists)) for (const owner of owners.split(' '))
-      for (const label of labels.split(' '))
-        if (!Object.hasOwn(find(owner), keyOf(label))) missing.push(`${{owner}}.${{label}}`)
-    console.log(missing.join(' '))
-    """
-    lists = Path(walker.__file__).parents[1] / "data" / "language.json"
-    done = subprocess.run(
-        ["node", "-e", code],
-        input=lists.read_text(),
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    # It is a property of each error there; errors that a module can reach end it.
-    assert done.stdout.split() == ["Error.prototype.stack"]
+def test_the_system_stops_the_process_by_its_time_of_computing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert module.CPU_S == 6
+    if not CAMPAIGN:  # as without it, only sooner
+        sooner = "from assay.families.tools import module; module.CPU_S = 1"
+        start = worker._START.replace("; import_module(", f"; {sooner}; import_module(")
+        assert start != worker._START
+        monkeypatch.setattr(worker, "_START", start)
+    with ModuleReader() as reader:
+        error = refused(reader, STUCK)
+    assert error.code == "FMC-003"
+    assert "more than 6 seconds of computing" in error.message
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
-def test_the_process_has_no_files_no_network_and_no_environment(engine: Engine) -> None:
-    read(engine, SOUND)
-    proc = Path(f"/proc/{pid_of(engine)}")
+def test_the_process_has_no_files_no_network_and_no_environment(reader: ModuleReader) -> None:
+    read(reader, SOUND)
+    proc = Path(f"/proc/{pid_of(reader)}")
     kinds = {os.readlink(link).split(":")[0] for link in (proc / "fd").iterdir()}
     assert kinds <= {"pipe", "/dev/null"}
     assert proc.joinpath("environ").read_bytes() == b""
     assert os.readlink(proc / "cwd") == "/"
-    assert os.getsid(pid_of(engine)) == pid_of(engine)
+    assert os.getsid(pid_of(reader)) == pid_of(reader)
     granted = {
         line[:25].strip(): line[26:].split()[:2]
         for line in proc.joinpath("limits").read_text().splitlines()
@@ -1434,52 +989,52 @@ def test_the_process_has_no_files_no_network_and_no_environment(engine: Engine) 
     assert granted["Max file size"] == ["0", "0"]
     assert granted["Max core file size"] == ["0", "0"]
     assert granted["Max processes"] == ["0", "0"]
-    assert granted["Max address space"] == [str(limits.PROCESS_MEMORY)] * 2
+    assert granted["Max address space"] == [str(module.MEMORY)] * 2
     assert granted["Max cpu time"][0] != "unlimited"
 
 
-def test_many_modules_share_one_process_and_nothing_else(engine: Engine) -> None:
-    read(engine, "Array.prototype.left = 1\nexport const main = {}")
-    first = pid_of(engine)
-    assert read(engine, "export const main = { b: [].left === undefined }").main == {"b": True}
-    assert pid_of(engine) == first
+def test_many_modules_share_one_process_and_nothing_else(reader: ModuleReader) -> None:
+    read(reader, "const left = 1\nexport const main = {}")
+    first = pid_of(reader)
+    assert refused(reader, "export const main = { left }").code == "FMC-005"
+    assert pid_of(reader) == first
 
 
 def test_a_process_that_is_worn_out_or_was_killed_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "FILES_PER_WORKER", 2)
+    monkeypatch.setattr(reading, "FILES_PER_WORKER", 2)
     seen = []
-    with Engine() as engine:
+    with ModuleReader() as reader:
         for _ in range(3):
-            read(engine, SOUND)
-            seen.append(pid_of(engine))
+            read(reader, SOUND)
+            seen.append(pid_of(reader))
         os.kill(seen[2], signal.SIGKILL)
-        assert read(engine, SOUND).main["namespace"] == "shop"
-        seen.append(pid_of(engine))
+        assert read(reader, SOUND).main["namespace"] == "shop"
+        seen.append(pid_of(reader))
         os.kill(seen[3], signal.SIGSTOP)  # it never answers what it is asked now
         threading.Timer(0.05, os.kill, (seen[3], signal.SIGKILL)).start()
-        assert read(engine, SOUND).main["namespace"] == "shop"
-        assert len({*seen, pid_of(engine)}) == 4
+        assert read(reader, SOUND).main["namespace"] == "shop"
+        assert len({*seen, pid_of(reader)}) == 4
         assert seen[0] == seen[1]
 
 
-def test_a_module_that_kills_every_engine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_kills_every_parser_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def die(self: Any, source: bytes, *, wall_s: float) -> Any:
         os.kill(self._process.pid, signal.SIGSEGV)
         raise self._death()
 
-    monkeypatch.setattr(engines.WorkerProcess, "ask", die)
-    with Engine() as engine:
-        error = refused(engine, SOUND)
-    assert (error.code, error.message) == ("FMC-004", "ended the engine (signal SIGSEGV).")
+    monkeypatch.setattr(reading.WorkerProcess, "ask", die)
+    with ModuleReader() as reader:
+        error = refused(reader, SOUND)
+    assert (error.code, error.message) == ("FMC-004", "ended the parser (signal SIGSEGV).")
 
 
-def test_two_readers_at_once_do_not_meet(engine: Engine) -> None:
+def test_two_readers_at_once_do_not_meet(reader: ModuleReader) -> None:
     answers: list[tuple[int, int]] = []
     turns = repeats(5, 20)
 
-    def run(own: Engine, number: int) -> None:
+    def run(own: ModuleReader, number: int) -> None:
         for turn in range(turns):
             answers.append(
                 (
@@ -1488,10 +1043,10 @@ def test_two_readers_at_once_do_not_meet(engine: Engine) -> None:
                 )
             )
 
-    with Engine() as other:
+    with ModuleReader() as other:
         threads = [
             threading.Thread(target=run, args=(own, number))
-            for number, own in enumerate((engine, engine, other, other))
+            for number, own in enumerate((reader, reader, other, other))
         ]
         for thread in threads:
             thread.start()
@@ -1504,12 +1059,12 @@ def test_two_readers_at_once_do_not_meet(engine: Engine) -> None:
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
 @pytest.mark.parametrize("busy", [True, False])
 def test_the_process_dies_with_its_parent(busy: bool) -> None:
-    text = "export const main = { a: /^(a+)+$/.test('a'.repeat(60) + 'b') }" if busy else SOUND
+    text = f"{STUCK[:1]!r} * {len(STUCK)}" if busy else repr(SOUND.encode())
     code = (
-        "import sys, threading, time\nfrom assay.families.tools.reading.engine import Engine\nengine ="
-        " Engine()\nengine.read(b'export const main = {}',"
-        " file='x')\nprint(engine._worker._process.pid,"
-        f" flush=True)\nthreading.Thread(target=engine.read, args=({text.encode()!r},),"
+        "import sys, threading, time\nfrom assay.families.tools.reading import ModuleReader\nreader ="
+        " ModuleReader()\nreader.read(b'export const main = {}',"
+        " file='x')\nprint(reader._worker._process.pid,"
+        f" flush=True)\nthreading.Thread(target=reader.read, args=({text},),"
         " kwargs={'file': 'x'}, daemon=True).start()\ntime.sleep(60)\n"
     )
     parent = subprocess.Popen(
@@ -1526,20 +1081,20 @@ def test_the_process_dies_with_its_parent(busy: bool) -> None:
 
 
 def test_leaving_the_block_ends_the_process() -> None:
-    with Engine() as engine:
-        read(engine, SOUND)
-        pid = pid_of(engine)
-    assert engine._worker is None
+    with ModuleReader() as reader:
+        read(reader, SOUND)
+        pid = pid_of(reader)
+    assert reader._worker is None
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
 
-@pytest.mark.parametrize("missing", ["quickjs", "tree_sitter_javascript"])
-def test_without_the_engine_the_error_says_what_to_install(
+@pytest.mark.parametrize("missing", ["tree_sitter", "tree_sitter_javascript"])
+def test_without_the_parser_the_error_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str
 ) -> None:
-    for module in (files, folders):  # the commands of other tests share an engine that runs
-        monkeypatch.setattr(module, "Engine", Engine)
+    # the commands of other tests share a process that runs
+    monkeypatch.setattr(reading, "ModuleReader", ModuleReader)
     monkeypatch.setitem(sys.modules, missing, None)
     (tmp_path / "a.mjs").write_text(SOUND)
     for call in (lambda: read_schema(str(tmp_path / "a.mjs")), lambda: read_folder(str(tmp_path))):
@@ -1547,20 +1102,6 @@ def test_without_the_engine_the_error_says_what_to_install(
             call()
         assert caught.value.code == "FMC-006"
         assert install_hint("flowmcp") in caught.value.fix
-
-
-def test_an_older_engine_in_the_place_of_ours_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    folder = tmp_path / "quickjs-1.19.4.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: quickjs\nVersion: 1.19.4\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setitem(sys.modules, "quickjs", None)
-    with Engine() as engine:
-        error = refused(engine, SOUND)
-    assert "quickjs 1.19.4 is installed in place of quickjs-ng" in error.message
-    assert error.fix.startswith("Run: pip uninstall -y quickjs quickjs-ng && pip install ")
 
 
 # --- files
@@ -1872,7 +1413,7 @@ def test_a_folder_that_is_not_one_ends(tmp_path: Path, monkeypatch: pytest.Monke
         put(tmp_path, f"{number}.json", {"namespace": "n", "tools": {}})
     for name in ("MAX_FILES", "MAX_ENTRIES"):
         with monkeypatch.context() as patch:
-            patch.setattr(limits, name, 5)
+            patch.setattr(reading, name, 5)
             with pytest.raises(InputError) as caught:
                 read_folder(str(tmp_path))
         assert caught.value.code == "FMC-004"
@@ -1958,24 +1499,15 @@ def test_canonical_and_plain_text_are_what_an_engine_writes(script: Any, tree: A
 
 
 @pytest.mark.req("F-084")
-def test_a_long_number_is_the_double_next_to_it(engine: Engine) -> None:
-    # The bare engine gives 2.3729633944637456e+88 for the first; Node gives what is here.
+def test_a_long_number_is_the_double_next_to_it(reader: ModuleReader) -> None:
+    # QuickJS gives 2.3729633944637456e+88 for the first; Node gives what is here.
     half = 23729633944637457495984820294855395998117233937572685900704226625373366425793327190245376
-    numbers = f"{half}, 0x1580C0FFEE0C0FFEE00, 9_007_199_254_740_993, 0.1234567890123456789, 1n"
-    found = read(
-        engine, f"export const main = {{ tools: {{ a: [{numbers}], 24834906358753736704: -1 }} }}"
-    )
+    numbers = f"{half}, 0x1580C0FFEE0C0FFEE00, 9_007_199_254_740_993, 0.1234567890123456789"
+    found = read(reader, f"export const main = {{ tools: {{ a: [{numbers}] }} }}")
     assert (
         found.tools_text
-        == '{"a":[2.372963394463746e+88,6.346549154850456e+21,9007199254740992,0.12345678901234568,null],"24834906358753740000":-1}'
+        == '{"a":[2.372963394463746e+88,6.346549154850456e+21,9007199254740992,0.12345678901234568]}'
     )
-
-
-@pytest.mark.req("F-084")
-def test_a_string_is_spread_as_its_characters(engine: Engine) -> None:
-    # The bare engine spreads nothing; Node gives what is here.
-    text = "export const main = { ...'ab', ...null, ...{ ...[...'cde'] }, ...0 || { f: 1 }, ...5 }"
-    assert read(engine, text).main == {"0": "c", "1": "d", "2": "e", "f": 1}
 
 
 @pytest.mark.req("F-084")
@@ -2069,26 +1601,3 @@ def test_node_writes_the_same_text() -> None:
     )
     for tree, answer in zip(trees, json.loads(done.stdout), strict=True):
         assert json.loads(answer) == [ecma.stringify(tree), ecma.canonical(tree)]
-
-
-@in_node
-def test_node_exports_what_was_read(engine: Engine, tmp_path: Path) -> None:
-    text = (
-        "const ROOT = 'https://a.example'\nconst slug = (s) => s.toLowerCase().replaceAll(' ',"
-        " '-')\nconst shared = { retries: 3, 2: 'b', 1: 'a' }\nexport const main = {\n  namespace:"
-        " slug('Coin Desk'), root: ROOT, tags: ['b', 'a'].toSorted(), n: [0.1 + 0.2, 1e21, 2 ** 53,"
-        " 0xff, 1_000],\n  tools: Object.fromEntries(['x', 'y'].map((k, i) => [k, { ...shared,"
-        " path: `${ROOT}/${k}`, i, run() {}, none: undefined, at: [, 1].at(-1)"
-        " }]))\n}\nmain.tools.x.extra = [...'añ😀']\nexport const handlers = () => ({ x: { run: ()"
-        " => process.exit(1) } })\n"
-    )
-    put(tmp_path, "m.mjs", text)
-    code = (
-        "import('./m.mjs').then((m) => process.stdout.write(JSON.stringify([JSON.stringify(m.main),"
-        " JSON.stringify(m.main.tools)])))"
-    )
-    done = subprocess.run(
-        ["node", "-e", code], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
-    )
-    found = read(engine, text)
-    assert [ecma.stringify(found.main), found.tools_text] == json.loads(done.stdout)

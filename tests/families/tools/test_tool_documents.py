@@ -18,7 +18,7 @@ from assay.canon import digest
 from assay.cli.demo import EXAMPLES
 from assay.families.tools import demo
 from assay.families.tools.ecma import document_bytes
-from assay.families.tools.forms import all_schemas
+from assay.families.tools.entry import all_schemas
 from assay.library.families import FAMILIES
 from assay.library.lock import RecordedSystem, lock_of
 from assay.registry import home_value
@@ -176,8 +176,7 @@ def test_terms_are_attached_only_from_the_registrable_domain_of_the_api(
 ) -> None:
     from datetime import UTC, datetime
 
-    from assay.families.tools.checks import ModuleLists, check_terms, veto_of
-    from assay.families.tools.server_checks import run_checks
+    from assay.families.tools.checks import ModuleLists, check_terms, run_checks, veto_of
 
     schema = _schema(termsOfService=link) if link else _schema()
     assert check_terms(schema).outcome == outcome

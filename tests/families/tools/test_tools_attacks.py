@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from assay.families.tools.rules.main_block import in_braces
+from assay.families.tools.validation import in_braces
+from assay.files.line_log import line_of
 from commands import Running
 from examples import repeats, within_cpu_seconds
 from test_tools_cli import (
@@ -608,7 +609,7 @@ def test_the_gate_shows_that_a_tool_was_scored_under_another_version(
     grow(assay, tmp_path)
     path = next(gradings(tmp_path).iterdir())
     path.write_text(path.read_text().replace("scoringSystem/1.0.0", "scoringSystem/0.9.0"))
-    (home(tmp_path) / "index.json").unlink()  # as another program's tree comes
+    (home(tmp_path) / "_record.jsonl").unlink()  # as another program's tree comes
     done = assay("tools", "gate", "beewatch.scales", "--json")
     assert rule(done, "beewatch.scales", "stable") == (
         True,
@@ -617,14 +618,12 @@ def test_the_gate_shows_that_a_tool_was_scored_under_another_version(
 
 
 @pytest.mark.parametrize("name", ["get\0Weight", "w" * 5000, "\x1b[2K"])
-def test_an_index_edited_to_name_what_cannot_be_is_not_an_internal_error(
+def test_a_record_that_names_what_cannot_be_is_not_an_internal_error(
     assay: Run, tmp_path: Path, name: str
 ) -> None:
     grow(assay, tmp_path)
-    path = home(tmp_path) / "index.json"
-    index = json.loads(path.read_bytes())
-    index["summary"]["entries"][f"scales/tools/{name}/single-test/x"] = {"digest": "d"}
-    path.write_text(json.dumps(index))
+    with (home(tmp_path) / "_record.jsonl").open("ab") as stream:
+        stream.write(line_of({"entries": {f"scales/tools/{name}/single-test/x": {"digest": "d"}}}))
     done = assay("tools", "gate", "beewatch")
     assert (done.code, "\x1b" in done.out, "is gone" in done.out) == (4, False, True)
 

@@ -22,10 +22,10 @@ from assay.families.tools.checks import (
     check_modules,
     package_name,
     read_module_lists,
+    run_checks,
     veto_of,
 )
 from assay.families.tools.key_owners import brand_of, read_aliases, registrable_domain
-from assay.families.tools.server_checks import run_checks
 from assay.families.tools.source import Module, ToolSchema
 from assay.families.tools.veto import CLEAN, UNDETERMINED, VETO
 

@@ -287,7 +287,7 @@ def test_a_tool_with_fewer_than_three_tests_is_blocked_before_anybody_grades_it(
 
 
 @pytest.mark.req("F-050", "F-092")
-def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_shuts_the_gate(
+def test_where_the_record_and_the_entry_of_a_veto_are_deleted_the_ledger_still_shuts_the_gate(
     assay: Run, tmp_path: Path
 ) -> None:
     pytest.importorskip("sqlalchemy", reason="storing needs assaykit[store]")
@@ -310,7 +310,7 @@ def test_where_the_index_and_the_entry_of_a_veto_are_deleted_the_ledger_still_sh
     vetoed.unlink()
     shut = assay("tools", "gate", "beewatch", "--json")
     assert (shut.code, rule(shut, "beewatch.scales", "no_veto")[0]) == (1, False)
-    home(tmp_path, "index.json").unlink()
+    home(tmp_path, "_record.jsonl").unlink()
     assert assay("tools", "gate", "beewatch").code == 0  # nothing in the folder remembers it
     shut = assay("tools", "gate", "beewatch", "--store", "ledger.db", "--json")
     assert (shut.code, rule(shut, "beewatch.scales", "no_veto")[0]) == (1, False)
@@ -1115,15 +1115,16 @@ def test_an_index_is_made_anew_byte_for_byte_from_the_entries_alone(
     grow(assay, tmp_path)
     path = home(tmp_path, "index.json")
     written = path.read_bytes()
-    for spoil in (None, b"{}"):
+    for spoil in (None, b"{}", b"{"):
         path.unlink() if spoil is None else path.write_bytes(spoil)
         assert assay("tools", "index", "--now", "2033-01-01T00:00:00Z").code == 0
         assert path.read_bytes() == written
-    path.write_bytes(b"{")
-    for command in ("index", "gate", "status"):
-        assert assay("tools", command).code not in (0, 1)
-    path.write_bytes(written)
     assert assay("tools", "validate", path).code == 0
+    home(tmp_path, "_record.jsonl").write_bytes(b"{\n")
+    for command in ("index", "status"):
+        assert assay("tools", command).code == 3
+    assert assay("tools", "gate", "beewatch").code == 3
+    assert path.read_bytes() == written
     assert (json.loads(written)["indexVersion"], json.loads(written)["scoringSystem"]) == (
         2,
         "scoringSystem/1.0.0",

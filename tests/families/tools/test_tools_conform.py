@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from assay.cli.conform import differs
-from assay.cli.conform_ops import OPS, REQUIRED
+from assay.cli.conform import OPS, REQUIRED, differs
 from assay.errors import AssayError
 from checkout import SHARED
 from examples import repeats

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from assay.errors import InputError
-from assay.families.tools.checks import ModuleLists
+from assay.families.tools.checks import KEYS, MODULES, TERMS, ModuleLists, run_checks
 from assay.families.tools.declaration import Declaration, declaration_of, read_declaration
-from assay.families.tools.reading.declared import Launch, declare, launched_package
-from assay.families.tools.reading.files import schema_of
-from assay.families.tools.server_checks import KEYS, MODULES, TERMS, run_checks
+from assay.families.tools.reading import schema_of
+from assay.families.tools.server import Launch, declare, launched_package
 from assay.families.tools.source import ToolSchema
 from checkout import SUPPORT
 from test_storing import newest

@@ -16,10 +16,11 @@ import pytest
 from assay.errors import InputError
 from assay.families.tools.answers import LEGAL_DISCLAIMER, NA_REASONS
 from assay.families.tools.ecma import document_bytes
-from assay.families.tools.entry import TRIGGERS, EntrySubject
-from assay.families.tools.forms import (
+from assay.families.tools.entry import (
     BLOCKED_REASONS,
     EXTENDED_FORM,
+    TRIGGERS,
+    EntrySubject,
     extended_schema,
     published_schema,
     read_form,
@@ -27,7 +28,7 @@ from assay.families.tools.forms import (
     schema_valid,
     upgrade,
 )
-from assay.families.tools.index_file import index_fault
+from assay.families.tools.index import index_fault
 from assay.families.tools.manifest import flowmcp_version
 from assay.families.tools.names import (
     AREAS,
@@ -38,9 +39,8 @@ from assay.families.tools.names import (
     area_of,
 )
 from assay.families.tools.node import Home, judge, read_entries
-from assay.families.tools.policy import SchemaRules
+from assay.families.tools.policy import CURRENT, SchemaRules
 from assay.families.tools.tree import Tree
-from assay.families.tools.versions import CURRENT
 from assay.library.shelf import Shelf
 from tool_records import (
     aggregate_answers,

@@ -18,12 +18,13 @@ from hypothesis import strategies as st
 
 from assay.errors import AssayError, InputError
 from assay.families import tools
-from assay.families.tools import behaviour, forms, versions
+from assay.families.tools import behaviour, policy
 from assay.families.tools.aggregate import aggregate
 from assay.families.tools.answers import AUTONOMOUS_DIMENSIONS, DIMENSIONS
-from assay.families.tools.entry import EntrySubject
+from assay.families.tools.entry import EntrySubject, extended_schema
 from assay.families.tools.names import AREAS, AUTONOMOUS, GROUP_BOUND, LETTERS, REJECTED, TIERS
 from assay.families.tools.policy import (
+    CURRENT,
     SchemaPolicy,
     SchemaRules,
     at_least,
@@ -32,7 +33,6 @@ from assay.families.tools.policy import (
     load_schema_policy,
 )
 from assay.families.tools.report import grade_scores
-from assay.families.tools.versions import CURRENT
 from assay.families.tools.veto import TRIGGERS, check_trigger
 from assay.files.json_files import Document
 from assay.library import fingerprint
@@ -108,18 +108,18 @@ def refused(take: Any, *arguments: Any, **named: Any) -> str:
 
 @pytest.mark.req("F-001", "F-003", "F-004", "F-005")
 def test_the_systems_the_specification_and_the_protocol_have_four_names_of_their_own() -> None:
-    assert (versions.SCORING_SYSTEM, versions.GRADING_SYSTEM) == (
+    assert (policy.SCORING_SYSTEM, policy.GRADING_SYSTEM) == (
         "scoringSystem/1.0.0",
         "gradingSystem/1.0.0",
     )
-    assert versions.GRADING_SPEC == "gradingSpec/2.0.1"
-    assert versions.SCORING_PROTOCOL == "v1"
-    assert tuple(CURRENT) == (versions.SCORING_SYSTEM, versions.GRADING_SYSTEM)
+    assert policy.GRADING_SPEC == "gradingSpec/2.0.1"
+    assert policy.SCORING_PROTOCOL == "v1"
+    assert tuple(CURRENT) == (policy.SCORING_SYSTEM, policy.GRADING_SYSTEM)
 
 
 @pytest.mark.req("F-001", "F-003", "F-004")
 def test_a_version_is_three_numbers_in_ascii_under_the_name_of_its_system() -> None:
-    properties = forms.extended_schema()["properties"]
+    properties = extended_schema()["properties"]
     scoring, grading = (
         properties["scoringSystem"]["pattern"],
         properties["gradingSystem"]["pattern"],
@@ -219,7 +219,7 @@ def test_changing_the_rules_of_grading_shows_in_the_fingerprint_of_grading_and_i
     current = fingerprint.current()
     after = {(item.family, item.name): item.fingerprint for item in current}
     assert {key for key in before if before[key] != after[key]} == {("flowmcp", "grading")}
-    system = RecordedSystem(versions.GRADING_SYSTEM, before["flowmcp", "grading"])
+    system = RecordedSystem(CURRENT.grading, before["flowmcp", "grading"])
     recorded = {"flowmcp": {"grading": system}}
     assert any(
         "flowmcp grading: behaviour changed and the version is still" in text

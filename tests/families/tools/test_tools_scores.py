@@ -24,13 +24,14 @@ from assay.families.tools.answers import (
     check_score,
     check_weight,
     dimension_of,
+    http_score,
     weighted_mean,
 )
 from assay.families.tools.catalogue import dimension, stated
 from assay.families.tools.entry import EntrySubject
-from assay.families.tools.envelope import complete_answers, http_score
 from assay.families.tools.names import AREAS
 from assay.families.tools.policy import SchemaRules
+from assay.families.tools.record import complete_answers
 from assay.library.shelf import Shelf
 from tool_records import aggregate_answers, build_entry, latest_answers
 

@@ -23,20 +23,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from assay.canon import time_text
-from assay.cli.conform_ops import OPS
+from assay.cli.conform import OPS
 from assay.errors import AssayError, InputError
 from assay.families.tools import aging, names
-from assay.families.tools import index_file as idx
+from assay.families.tools import index as idx
 from assay.families.tools.aging import age_score
 from assay.families.tools.checks import GRADER, ModuleLists, VetoCheck
 from assay.families.tools.ecma import about_hash, hash8, namespace_hash
-from assay.families.tools.entry import TRIGGERS, Trigger
-from assay.families.tools.forms import EXTENDED_FORM, faults_by, published_schema, schema_valid
+from assay.families.tools.entry import (
+    EXTENDED_FORM,
+    TRIGGERS,
+    Trigger,
+    faults_by,
+    published_schema,
+    schema_valid,
+)
 from assay.families.tools.gate import GateEvidence, SchemaSource, decide
 from assay.families.tools.index import nodes_of
 from assay.families.tools.intake import check_open, export, import_one, record_scores
 from assay.families.tools.manifest import manifest_name, snapshot_of
-from assay.families.tools.policy import SchemaRules
+from assay.families.tools.policy import CURRENT, SchemaRules
 from assay.families.tools.record import record
 from assay.families.tools.records import (
     CategoricalVeto,
@@ -56,7 +62,6 @@ from assay.families.tools.status import (
     schema_status,
 )
 from assay.families.tools.tree import Tree
-from assay.families.tools.versions import CURRENT
 from assay.families.tools.veto import TRIGGERS as VETOES
 from assay.library.shelf import Shelf
 from assay.records.systems import Systems
@@ -215,11 +220,11 @@ def gate_of(tree: Tree) -> ToolGateResult:
 
 
 def files(root: str) -> dict[str, bytes]:
-    """Every file of a tree that is not an index or a lock, with its bytes."""
+    """Every file of a tree that is not an index, a record or a lock, with its bytes."""
     return {
         str(path): path.read_bytes()
         for path in Path(root).rglob("*")
-        if path.is_file() and path.name not in ("index.json", ".lock")
+        if path.is_file() and path.name not in ("index.json", "_record.jsonl", ".lock")
     }
 
 
@@ -870,13 +875,13 @@ HIDDEN: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.req("F-050", "F-092", "X-16")
 @pytest.mark.parametrize("how", HIDDEN)
-def test_a_veto_outlives_its_file_because_the_index_remembers_it(tree: Tree, how: str) -> None:
+def test_a_veto_outlives_its_file_because_the_record_remembers_it(tree: Tree, how: str) -> None:
     put(tree, 1, judged(score=5))
     vetoed = Path(put(tree, 2, categoricalVeto=VETO))
     HIDDEN[how](vetoed)
     for _ in range(2):  # also after a rebuild that no longer saw the file
         node = tree.node("single-test", TOOL)
-        assert (node.status, "index.json" in str(node.reason)) == ("rejected", True)
+        assert (node.status, "_record.jsonl" in str(node.reason)) == ("rejected", True)
         index = index_of(tree)
         assert (
             index["schemas"]["prices"]["tools"]["getPrice"]["grade"],
@@ -911,36 +916,67 @@ def test_deleting_a_bad_grade_does_not_bring_the_good_one_before_it_back(tree: T
 
 
 @pytest.mark.req("F-050", "F-092")
-@pytest.mark.parametrize("spoilt", [b"{", b"", b"[]", b"null", b"\xff", b"[" * 100_000])
-def test_an_index_that_cannot_be_read_opens_nothing_and_stays_as_it_is(
+@pytest.mark.parametrize(
+    "spoilt", [b"{\n", b"\n", b"[]\n", b"null\n", b"\xff\n", b"[" * 9_999 + b"\n"]
+)
+def test_a_record_that_cannot_be_read_opens_nothing_and_stays_as_it_is(
     tree: Tree, spoilt: bytes
 ) -> None:
     put(tree, 1, judged(score=5))
     vetoed = Path(put(tree, 2, categoricalVeto=VETO))
-    path = vetoed.parents[4] / "index.json"
+    path = vetoed.parents[4] / "_record.jsonl"
     vetoed.unlink()
-    path.write_bytes(spoilt)
-    for ask in (lambda: tree.node("single-test", TOOL), lambda: index_of(tree)):
-        with pytest.raises(InputError, match="vetoes that it remembers"):
-            ask()
-    assert path.read_bytes() == spoilt
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    for changed in (
+        [spoilt],
+        [first, spoilt, *rest],
+        [first, *(line.replace(b"veto", b"vexo") for line in rest)],
+    ):
+        path.write_bytes(b"".join(changed))
+        for ask in (lambda: tree.node("single-test", TOOL), lambda: index_of(tree)):
+            with pytest.raises(InputError, match="vetoes that it remembers"):
+                ask()
+        assert path.read_bytes() == b"".join(changed)
 
 
-@pytest.mark.req("F-050", "F-092")
-def test_an_index_that_was_edited_or_made_by_another_program_still_names_the_veto(
-    tree: Tree,
+@pytest.mark.req("F-092")
+def test_a_record_that_a_kill_has_torn_goes_on(tree: Tree) -> None:
+    put(tree, 1, judged(score=5))
+    path = Path(tree.root, "providers", "alpha", "_record.jsonl")
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"crc":"0123')
+    vetoed = Path(put(tree, 2, categoricalVeto=VETO))
+    assert path.read_bytes().startswith(whole + b'{"crc":"')
+    vetoed.unlink()
+    assert status(tree) == "rejected"
+
+
+@pytest.mark.req("F-092")
+def test_lines_are_only_added_to_the_record(tree: Tree) -> None:
+    path, seen = Path(tree.root, "providers", "alpha", "_record.jsonl"), b""
+    for turn in range(1, 4):
+        put(tree, turn, judged(score=5))
+        assert path.read_bytes().startswith(seen)
+        assert len(path.read_bytes()) > len(seen)
+        seen = path.read_bytes()
+        index_of(tree)
+        assert path.read_bytes() == seen, "a rebuild adds what is new, and that is nothing"
+
+
+@pytest.mark.req("F-050", "F-092", "F-098")
+@pytest.mark.parametrize("spoilt", [b"{", b"", b"[]", b"null", b"\xff", b"[" * 100_000, None])
+def test_an_index_that_was_edited_or_is_gone_changes_nothing_and_is_made_again(
+    tree: Tree, spoilt: bytes | None
 ) -> None:
-    vetoed = Path(put(tree, 1, categoricalVeto=VETO))
-    path = vetoed.parents[4] / "index.json"
-    edited = read(str(path))
-    del edited["summary"]["entries"]
-    path.write_text(json.dumps(edited))
-    text = vetoed.read_text()
+    put(tree, 1, judged(score=5))
+    vetoed = Path(put(tree, 2, categoricalVeto=VETO))
     vetoed.unlink()
+    index_of(tree)
+    path = vetoed.parents[4] / "index.json"
+    before = path.read_bytes()
+    path.unlink() if spoilt is None else path.write_bytes(spoilt)
     assert (status(tree), index_of(tree)["status"]) == ("rejected", "rejected")
-    vetoed.write_text(text)
-    path.unlink()
-    assert (status(tree), index_of(tree)["status"]) == ("rejected", "rejected")
+    assert path.read_bytes() == before
 
 
 @pytest.mark.req("F-050", "X-16")

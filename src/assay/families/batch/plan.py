@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 from msgspec import to_builtins
 
-from assay import exact
 from assay.canon import digest
 from assay.errors import ShelfError
 from assay.exact import Pull
 from assay.formulas import FORMULAS
 from assay.formulas.builtin import BUILTIN
+from assay.grading.plan import JudgesOf, compile_plan
 from assay.grading.policy import Rules
-from assay.grading.rules import effective_floor
 from assay.records.grade import Band
 from assay.scoring.profile import ScoringPlan
 
@@ -86,26 +85,36 @@ def make_batch_plan(plan: ScoringPlan, rules: Rules) -> BatchPlan:
                 " which has no translation to SQL.",
                 fix="Grade such runs with `assay grade`.",
             )
-    weights = exact.whole_weights(exact.ratio(spec.weight) for spec in specs)
-    if sum(weights) > MAX_WEIGHT:
+    terms = plan.judge
+    graded_by = compile_plan(
+        [spec.scored(None) for spec in specs],
+        rules,
+        overrides=True,
+        judges=JudgesOf(
+            calibrated=terms is not None and terms.calibration == "required",
+            both_orders=terms is not None and terms.order == "both",
+        ),
+    )
+    if graded_by.total > MAX_WEIGHT:
         raise ShelfError(
             "BAT-002",
             f"the weights of {plan.profile.id} have too many decimals for a batch: over their"
-            f" common denominator they add up to {sum(weights)}, and at most {MAX_WEIGHT} fits.",
+            f" common denominator they add up to {graded_by.total}, and at most {MAX_WEIGHT}"
+            " fits.",
             fix="Write the weights with fewer decimals, or grade with `assay grade`.",
         )
-    terms = plan.judge
-    calibrated = rules.judge_terms is not None or (
-        terms is not None and terms.calibration == "required"
-    )
-    both_orders = terms is not None and terms.order == "both"
-    criteria = []
-    for spec, weight in zip(specs, weights, strict=True):
-        floor, _ = effective_floor(spec.scored(None), rules, overrides=True)
-        distrusted = calibrated or (both_orders and spec.formula == "pairwise")
-        criteria.append(
-            BatchCriterion(spec.id, spec.formula, spec.params, weight, floor, distrusted)
+    calibrated = rules.judge_terms is not None or graded_by.judges.calibrated
+    criteria = [
+        BatchCriterion(
+            item.name,
+            item.formula.id,
+            item.params,
+            item.weight,
+            item.floor,
+            calibrated or (graded_by.judges.both_orders and item.formula.id == "pairwise"),
         )
+        for item in graded_by.criteria
+    ]
     return BatchPlan(
         profile=plan.profile.id,
         policy=rules.policy,

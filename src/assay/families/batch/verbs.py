@@ -13,14 +13,19 @@ from typing import TYPE_CHECKING, Any
 from assay.cli import options as opt
 from assay.cli.configured import DEFAULT
 from assay.cli.frame import BARS, Bounds, Command, arg, flag, repeated
-from assay.cli.gate_named import Decided
-from assay.cli.grade import asked_profile
+from assay.cli.gate import Decided
+from assay.cli.grade import asked_profile, pass_bar
 from assay.cli.hints import command
 from assay.cli.parsing import Options
 from assay.cli.progress import Progress
-from assay.cli.totals import pass_bar
 from assay.errors import AssayError, ExitCode, InputError, UsageError, count, few, printable
-from assay.families.batch.batching import BatchCheck, scoring_plan
+from assay.families.batch.batching import (
+    BatchCheck,
+    batch_task,
+    earlier_batch,
+    scoring_plan,
+    verify_batch,
+)
 from assay.families.batch.compare import (
     BatchGrading,
     BatchOutput,
@@ -31,18 +36,18 @@ from assay.families.batch.compare import (
 )
 from assay.families.batch.duckdb_engine import DuckDBEngine
 from assay.families.batch.engine import BatchEngine
-from assay.families.batch.job import BatchResult
+from assay.families.batch.job import BatchOptions, BatchResult, explain_batch, run_batch
 from assay.families.batch.plan import make_batch_plan
 from assay.families.batch.row_faults import TWICE, WIDE_TWICE
 from assay.families.batch.run_query import DECIDED
-from assay.families.batch.targets import BatchTarget
+from assay.families.batch.targets import FORMS, BatchTarget, hidden_folder, target_of, tidy_up
 from assay.files.inputs import no_such_file
 from assay.files.own_files import is_batch_output
 from assay.library.shelf import Shelf
 from assay.records.summary import SummaryBlock
 from assay.registry import is_path, near_miss
 from assay.release.attestation import Subject
-from assay.release.pass_rate import BarResult
+from assay.release.pass_rate import BarResult, check_pass_rate
 from assay.release.policy import ReleaseRules
 from assay.release.sides import SLICES
 from assay.scoring.profile import ScoringPlan
@@ -59,12 +64,14 @@ ENGINES = ("duckdb", "spark")
 ENGINE = (
     arg(
         "--engine",
+        heading="engine",
         choices=ENGINES,
         default="duckdb",
         help="for batches: duckdb on this machine, or spark (default: duckdb)",
     ),
     arg(
         "--threads",
+        heading="engine",
         within=Bounds(least=1),
         type=int,
         metavar="N",
@@ -72,6 +79,7 @@ ENGINE = (
     ),
     arg(
         "--memory",
+        heading="engine",
         kind="text",
         trust="freely",
         metavar="SIZE",
@@ -79,6 +87,7 @@ ENGINE = (
     ),
     arg(
         "--master",
+        heading="engine",
         kind="text",
         trust="trusted",
         metavar="URL",
@@ -86,6 +95,7 @@ ENGINE = (
     ),
     arg(
         "--remote",
+        heading="engine",
         kind="text",
         trust="trusted",
         metavar="URL",
@@ -139,7 +149,6 @@ def engine_of(options: Options, *, scratch: str | None = None) -> BatchEngine:
         raise UsageError(
             "CLI-001", "--master and --remote belong to Spark.", fix="Add --engine spark."
         )
-    from assay.families.batch.duckdb_engine import DuckDBEngine
 
     return DuckDBEngine(threads=options.threads, memory_mib=memory, scratch=scratch)
 
@@ -188,11 +197,6 @@ _UNSUPPORTED = (
 
 def run(options: Options) -> int:
     """Grade the rows that the options name, and show the result."""
-    from assay.families.batch.batching import batch_task
-    from assay.families.batch.job import BatchOptions, run_batch
-    from assay.families.batch.targets import target_of, tidy_up
-    from assay.release.pass_rate import check_pass_rate
-
     bar = pass_bar(options)
     if options.verify or options.run_ids:
         return _verify(options)
@@ -239,8 +243,6 @@ def run(options: Options) -> int:
 
 def _earlier_profile(options: Options) -> str | None:
     """The profile that an output of a batch names, where the input is one."""
-    from assay.families.batch.batching import earlier_batch
-
     made = next(filter(None, map(earlier_batch, options.inputs)), None)
     if made is None:
         return None
@@ -262,15 +264,11 @@ def _exit_code(result: BatchResult, checked: BarResult | None) -> ExitCode:
 
 def _engine(options: Options) -> BatchEngine:
     """DuckDB spills next to the output, where there is room for it."""
-    from assay.families.batch.targets import hidden_folder, target_of
-
     scratch = hidden_folder(target_of(options.output)) if options.output else None
     return engine_of(options, scratch=scratch)
 
 
 def _output(options: Options) -> str:
-    from assay.families.batch.targets import FORMS
-
     if options.output is None:
         raise UsageError(
             "CLI-001",
@@ -291,8 +289,6 @@ def _output(options: Options) -> str:
 
 
 def _verify(options: Options) -> int:
-    from assay.families.batch.targets import target_of
-
     if not options.verify:
         raise UsageError("CLI-001", "--run needs --verify.", fix="Add --verify.")
     for name in ("map", "keep", "sample", "overwrite", "explain_sql"):
@@ -306,8 +302,6 @@ def _verify(options: Options) -> int:
 
 
 def _explain(options: Options, task: BatchTask) -> int:
-    from assay.families.batch.job import explain_batch
-
     if options.sample is not None:
         raise UsageError(
             "CLI-001",
@@ -391,8 +385,10 @@ def graded_by(options: Options, output: BatchOutput, *, policy: str) -> BatchGra
 
 def _scoring(options: Options, output: BatchOutput, shelf: Shelf) -> ScoringPlan:
     named = options.profile or output.record.profile
-    against = [word for name in getattr(options, "baseline", ()) for word in ("--baseline", name)]
-    words = (*(["gate"] if against else ["report", "summary"]), *options.files, *against)
+    sides = getattr(options, "baseline", ())
+    against = [word for side in sides for word in ("--baseline", side.name)]
+    files = (side.name for side in options.files)
+    words = (*(["gate"] if against else ["report", "summary"]), *files, *against)
     with from_record(options, named, output.path, words):
         return scoring_plan(shelf, profile=required(options, named) or named, rubric=options.rubric)
 
@@ -556,8 +552,6 @@ def _percent(share: float) -> str:
 
 def run_verification(options: Options, engine: BatchEngine, target: BatchTarget) -> int:
     """Verify the output of the options and show each check."""
-    from assay.families.batch.batching import verify_batch
-
     try:
         checks = verify_batch(
             opt.shelf_of(options),
@@ -604,11 +598,11 @@ def decide_on_batches(options: Options, rules: ReleaseRules, asked: Asked) -> De
     """The decision between two batches, and the files that each side was read from."""
     _check(options)
     candidate, baseline = (
-        read_batch_output(path) for path in (options.files[0], options.baseline[0])
+        read_batch_output(side.path) for side in (options.files[0], options.baseline[0])
     )
     fresh = FreshOutputs(
         *(
-            read_batch_output(paths[0]) if paths else None
+            read_batch_output(paths[0].path) if paths else None
             for paths in (options.fresh, options.fresh_baseline)
         )
     )
@@ -628,7 +622,7 @@ def summarise_batch_output(options: Options) -> SummaryBlock:
         raise UsageError("BAT-061", "a summary takes one output of `assay batch`.")
     if asks_to_store(options):
         raise UsageError("BAT-061", "--store can't be used on a batch.", fix="Omit --store.")
-    output = read_batch_output(options.files[0])
+    output = read_batch_output(options.files[0].path)
     plan = graded_by(options, output, policy="policy").plan
     with reading_engine(options) as engine:
         return summarise_batch(engine, output, plan, slices=options.slice)
@@ -642,7 +636,8 @@ def _files(*outputs: BatchOutput | None) -> list[Subject]:
 def _check(options: Options) -> None:
     """Refuse what can't be worked out over batches."""
     sides = (options.files, options.baseline, options.fresh, options.fresh_baseline)
-    if other := [path for paths in sides for path in paths if not is_batch_output(path)]:
+    inputs = (side for sources in sides for side in sources)
+    if other := [side.name for side in inputs if not is_batch_output(side.path)]:
         if is_path(other[0]) and not os.path.exists(other[0]):
             raise no_such_file(other[0])
         raise UsageError(
@@ -695,6 +690,8 @@ COMMANDS = {
             ),
             arg(
                 "--profile",
+                heading="grading",
+                offers="profiles",
                 kind="name",
                 key="profile",
                 metavar="P",
@@ -705,6 +702,8 @@ COMMANDS = {
             ),
             arg(
                 "--policy",
+                heading="grading",
+                offers="policies",
                 kind="name",
                 key="policy",
                 metavar="Q",
@@ -718,6 +717,7 @@ COMMANDS = {
                 "ROLE=COLUMN,...",
                 "what the columns are called, such as run=run_id,raw=value (default: run,"
                 " criterion, raw, n, gate, verdict, wins, losses, ties, passed, total)",
+                heading="other tools' files",
                 kind="text",
                 trust="freely",
             ),

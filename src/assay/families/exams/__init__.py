@@ -59,7 +59,7 @@ FAMILY = Family(
     demo="assay.families.exams.demo:part",
     inputs={
         "baseline set": Inputs(
-            "assay.families.exams.records:is_graded_exam", "assay.families.exams.baseline:set_exam"
+            "assay.families.exams.records:is_graded_exam", "assay.families.exams.verbs:set_exam"
         ),
     },
 )

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from assay.canon import pretty
+from assay.canon import plain, pretty
 from assay.cli import options as opt
 from assay.cli.demo import EXAMPLES, DemoPart
 from assay.families.exams.answers import read_answers
-from assay.families.exams.document import check_result, exam_result
 from assay.families.exams.exam import read_exam
 from assay.families.exams.gate import decide
 from assay.families.exams.marking import Marking, grade_exam
 from assay.families.exams.policy import ExamRules
 from assay.families.exams.records import ExamGate, ExamResult
+from assay.families.exams.results import check_result, exam_result
 from assay.library.shelf import Shelf
-from assay.views.documents import plain
 
 
 def part(_folder: str) -> DemoPart:

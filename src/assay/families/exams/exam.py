@@ -20,7 +20,7 @@ from assay.canon import canonical
 from assay.errors import EvidenceError, Fault, InputError, NotEnoughEvidence, raise_faults
 from assay.families.exams.records import ExamSet
 from assay.families.exams.rubric import compile_schema
-from assay.families.exams.rules import expectations_of
+from assay.families.exams.rules import ExamItem, matches_everything
 from assay.files.inputs import open_input
 from assay.files.json_files import Document, Path, read_json, show_path
 from assay.files.yaml_files import parse_yaml
@@ -28,59 +28,9 @@ from assay.records.evidence import Number
 from assay.records.reading import read_record
 from assay.records.shape import Text
 from assay.registry import identifier_fault, is_path
-from assay.scoring.checks import Match
 
 CAPSTONE, REGRESSION = "capstone", "regression"
 _encode = Encoder().encode
-
-
-class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One question. `expect` says for each axis what the answer is compared with, and `tags` let a
-    diagnosis say what the lost items share.
-
-    The verb exam has its own keys: `expected_contains` (or `expected`) and `gloss_contains` for
-    `expect`, `verb` and `tense` for `tags`.
-    """
-
-    id: str
-    """The item's id."""
-    prompt: Text
-    """The question."""
-    gloss_contains: list[str] | None = None
-    """What the gloss must contain."""
-    expected_contains: list[str] | None = None
-    """What the correction must contain."""
-    expected: list[str] | None = None
-    """Another name of `expected_contains`."""
-    match: Match | None = None
-    """How texts are compared: as a substring, a word, or exactly."""
-    verb: str | None = None
-    """The verb that the item is about."""
-    tense: str | None = None
-    """The tense that the item is about."""
-    expect: dict[str, Any] | UnsetType = UNSET
-    """What the answer is compared with, by axis."""
-    options: dict[str, Any] | list[Any] | UnsetType = UNSET
-    """The options of a multiple-choice question."""
-    tags: dict[str, str | int] | UnsetType = UNSET
-    """What the item is about, for the diagnosis."""
-
-    @property
-    def wanted(self) -> list[str] | None:
-        """The forms that the English answer of a verb exam must hold."""
-        return self.expected_contains if self.expected_contains is not None else self.expected
-
-    @property
-    def expectations(self) -> dict[str, Any]:
-        """What is expected, by axis."""
-        return expectations_of(self.expect, self.wanted, self.gloss_contains)
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """The tags, `verb` and `tense` among them."""
-        own = {"verb": self.verb, "tense": self.tense}
-        tags = {} if self.tags is UNSET else self.tags
-        return {key: str(value) for key, value in (own | tags).items() if value is not None}
 
 
 class ExamFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -313,8 +263,7 @@ def file_faults(
                 message = "nothing is expected, so every answer would be right."
                 add((*at, key), message, "EXM-003", "Name at least one form.")
             for place, entry in enumerate(entries or ()):
-                # only spaces and periods: nothing is left of it after normalisation
-                if not entry.strip().strip(".").strip():
+                if matches_everything(entry):
                     message = f"{entry!r} is found in every answer."
                     add((*at, key, place), message, "EXM-003", "Write the form that is expected.")
     if file.pass_score is not UNSET and not (

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from assay.families.exams.policy import load_exam_policy
-from assay.families.exams.rubric import load_exam_rubric
-from assay.families.exams.versions import CURRENT
+from assay.families.exams.rubric import CURRENT, load_exam_rubric
 from assay.library.families import RuleFamily, RuleSystem
 from assay.services.documents import DocumentKind
 
@@ -12,8 +11,8 @@ FAMILY = RuleFamily(
     "exam",
     "exams",
     (
-        RuleSystem("scoring", CURRENT.scoring, "assay.families.exams.behaviour:scoring"),
-        RuleSystem("grading", CURRENT.grading, "assay.families.exams.behaviour:grading"),
+        RuleSystem("scoring", CURRENT.scoring, "assay.families.exams.conform:scoring"),
+        RuleSystem("grading", CURRENT.grading, "assay.families.exams.conform:grading"),
     ),
     load_exam_policy,
     load_exam_rubric,

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from assay.families.exams.exam import ExamFile, ExamItem, exam_of, read_document, read_files
-from assay.families.exams.marking import Marking
+from assay.families.exams.exam import ExamFile, exam_of, read_document, read_files
+from assay.families.exams.marking import Marking, self_test
 from assay.families.exams.rules import (
     SHORT,
+    ExamItem,
     OptionChoice,
     PassesTests,
     TextRule,
@@ -21,9 +22,7 @@ from assay.families.exams.rules import (
     item_faults,
     options_of,
     parsed,
-    wanted_by,
 )
-from assay.families.exams.selftest import self_test
 from assay.files.json_files import Document, Path, show_path
 from assay.grouping import grouped
 from assay.scoring.checks import MATCHES, holds
@@ -130,7 +129,7 @@ def _placed(item: ExamItem, marking: Marking, document: Document, path: Path) ->
         if not isinstance(rule, TextRule):
             continue
         key = rule.expects or axis
-        want = wanted_by(axis, rule, item.expectations)
+        want = rule.wanted(axis, item.expectations)
         entries = [entry for entry in entries_of(want) if isinstance(entry, str)]
         texts[axis] = _Expected(
             (SHORT[key],) if key in SHORT and item.gloss_contains is not None else ("expect", key),
@@ -190,7 +189,7 @@ def _in_prompt(case: _Placed, marking: Marking) -> Iterator[LintFinding]:
     """
     axis = marking.main
     rule, key = marking.rules[axis], ("expect", axis)
-    want = wanted_by(axis, rule, case.item.expectations)
+    want = rule.wanted(axis, case.item.expectations)
     if axis in case.texts:
         path, entries, match, of = case.texts[axis]
         wrong = holds(marking.normal(case.item.prompt), entries, match, of)

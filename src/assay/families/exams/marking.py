@@ -1,5 +1,5 @@
-"""Marks answers. The gate, a portal and the Python interface call the same function and get the
-same numbers.
+"""Marks answers, tests a rubric by its own cases, and says in words why a mark was lost. The gate,
+a portal and the Python interface call the same function and get the same numbers.
 
 Each axis of the rubric gives 0 or 1, by its rule. A response is an object, or a text that contains
 one; any other text is read as a whole. An item without an answer has no marks. Scores are whole
@@ -20,25 +20,25 @@ from msgspec import UNSET, Struct
 from assay import exact
 from assay.errors import Fault, InputError
 from assay.families.exams.answers import Answer
-from assay.families.exams.exam import Exam, ExamItem
-from assay.families.exams.rubric import ExamRubric, compile_schema, rules_of
+from assay.families.exams.exam import Exam
+from assay.families.exams.records import ExamResult, LostMark
+from assay.families.exams.rubric import SCORING_SYSTEM, ExamRubric, compile_schema, rules_of
 from assay.families.exams.rules import (
     Check,
-    ExpectingRule,
-    MarkingRule,
+    ExamItem,
     MarkingSetting,
     TextRule,
     item_faults,
     parsed,
     shown_text,
-    wanted_by,
 )
-from assay.families.exams.versions import SCORING_SYSTEM
-from assay.records.systems import is_published, system_of
+from assay.records.systems import Systems, is_published, system_of
 from assay.scoring.checks import Normaliser
 
 if TYPE_CHECKING:
+    from assay.families.exams.policy import ExamRules
     from assay.records.contract import Contract
+
 
 MAX_FAULTS = 100
 
@@ -138,15 +138,13 @@ class Marking:
         """
         setting = self.setting(schema, note)
         shared: dict[str, Check] = {}
-        keys = [(axis, rule, rule.prepare, _key(axis, rule)) for axis, rule in self.rules.items()]
         for item in items:
             given = item.expectations
             checks = []
-            for axis, rule, prepare, key in keys:
+            for axis, rule in self.rules.items():
                 check = shared.get(axis)
                 if check is None:
-                    want = given.get(key) if key else wanted_by(axis, rule, given)
-                    check = prepare(want, item, setting)
+                    check = rule.prepare(rule.wanted(axis, given), item, setting)
                     if not rule.wants:  # it asks the same of every item
                         shared[axis] = check
                 checks.append(check)
@@ -173,7 +171,7 @@ class Marking:
     def expected(self, item: ExamItem, axis: str | None = None) -> list[str]:
         """What an axis, by default the main one, expects, as people read it."""
         name = axis or self.main
-        want = wanted_by(name, self.rules[name], item.expectations)
+        want = self.rules[name].wanted(name, item.expectations)
         return [] if want is UNSET or want is None else self.rules[name].shows(want)
 
     def faults(self, exam: Exam) -> Iterator[Fault]:
@@ -185,12 +183,6 @@ class Marking:
                     yield document.fault(
                         f"{item.id}: {message}", ("items", place, *path), code="EXM-003", fix=fix
                     )
-
-
-def _key(axis: str, rule: MarkingRule) -> str:
-    """The key of an item's expectations that an axis looks at; empty if it looks at none."""
-    own = isinstance(rule, ExpectingRule) and not rule.fixed
-    return (getattr(rule, "expects", None) or axis) if own else ""
 
 
 def mark_item(
@@ -266,6 +258,12 @@ def median(values: Iterable[Any]) -> Decimal | None:
     )
 
 
+def made_by(marking: Marking, rules: ExamRules) -> dict[str, Any]:
+    """What a document was made by, as its last keys: the rubric, the policy and their systems."""
+    systems = Systems(marking.scoring_system, rules.grading_system)
+    return {"rubric": marking.id, "policy": rules.id, **systems.document()}
+
+
 def check_exam(exam: Exam, marking: Marking) -> None:
     """Refuse an exam whose items the rubric can't mark, with every fault."""
     faults = [fault for fault, _ in zip(marking.faults(exam), range(MAX_FAULTS), strict=False)]
@@ -296,3 +294,55 @@ def grade_exam(exam: Exam, answers: Mapping[str, Answer], marking: Marking) -> M
             elif latency is not None:
                 latencies.append(latency)
     return MarkedExam(exam, marking, tuple(marked), missing, tuple(latencies), tuple(notes))
+
+
+def self_test(marking: Marking) -> list[dict[str, Any]]:
+    """Mark every case of the rubric; the cases whose marks are others, as a gate shows them."""
+    failures = []
+    for case in marking.rubric.self_test:
+        latency = None if case.latency_ms is UNSET else case.latency_ms
+        actual = marking.marks(
+            mark_item(case.item, case.response, marking, latency_ms=latency).bits
+        )
+        if actual != case.breakdown:
+            failures.append({"name": case.name, "expected": case.breakdown, "actual": actual})
+    return failures
+
+
+MAX_TEXT = 1000
+MAX_MARKS = 2000
+
+
+def lost_marks(
+    result: ExamResult, exam: Exam, answers: Mapping[str, Answer], marking: Marking
+) -> list[LostMark]:
+    """The lost marks of a result, item after item in its order; at most `MAX_MARKS`."""
+    items = {}
+    for file in exam.files:
+        setting = marking.setting(file.answer_schema)
+        items.update({item.id: (item, setting) for item in file.items})
+    marks: list[LostMark] = []
+    for marked in result.items:
+        known = items.get(marked.item)
+        if known is None or len(marks) >= MAX_MARKS:
+            continue
+        item, setting = known
+        answer = answers.get(marked.item)
+        response = (
+            None
+            if answer is None or answer.response is None
+            else parsed(answer.response, answer.latency_ms)
+        )
+        for axis, rule in marking.rules.items():
+            if axis in marked.lost:
+                want = rule.wanted(axis, item.expectations)
+                given = "" if response is None else rule.gives(response, setting)
+                marks.append(
+                    LostMark(
+                        item=marked.item,
+                        axis=axis,
+                        expected="" if want is UNSET else rule.asks(want)[:MAX_TEXT],
+                        given=given[:MAX_TEXT],
+                    )
+                )
+    return marks

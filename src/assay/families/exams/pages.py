@@ -17,19 +17,10 @@ from assay import exact
 from assay.canon import number_text
 from assay.errors import AssayError
 from assay.families.exams import views
-from assay.families.exams import views as exam_history
-from assay.families.exams.answers import Answer, collect
-from assay.families.exams.document import (
-    CheckedExam,
-    check_result,
-    exam_result,
-    pass_line,
-    read_result,
-)
+from assay.families.exams.answers import collect
 from assay.families.exams.exam import CAPSTONE, make_exam
 from assay.families.exams.gate import decide, drop_check, soft_schema, soft_score
-from assay.families.exams.lost_marks import lost_marks
-from assay.families.exams.marking import Marking, grade_exam
+from assay.families.exams.marking import Marking, grade_exam, lost_marks
 from assay.families.exams.policy import ExamPolicy, ExamRules
 from assay.families.exams.records import (
     EXAM_GATE,
@@ -40,8 +31,15 @@ from assay.families.exams.records import (
     ExamSet,
     LostMark,
 )
+from assay.families.exams.results import (
+    CheckedExam,
+    check_result,
+    exam_result,
+    pass_line,
+    read_result,
+)
 from assay.families.exams.rubric import ExamRubric
-from assay.families.exams.stored import EXAM_EVIDENCE_SCHEMA, exam_drafts
+from assay.families.exams.stored import EXAM_EVIDENCE_SCHEMA, answered_exam, exam_drafts
 from assay.families.exams.views import (
     RAW,
     CheckRow,
@@ -324,10 +322,9 @@ def _lost(services: Services, result: ExamResult, evidence: dict[str, Any]) -> l
     if isinstance(marking, str) or not evidence:
         return []
     try:
-        exam = make_exam([Document(file, "the exam") for file in evidence["exam"]])
+        exam, answers = answered_exam(evidence, "the exam")
     except AssayError:
         return []
-    answers = {answer["item"]: Answer(**answer) for answer in evidence["answers"]}
     return lost_marks(result, exam, answers, marking)
 
 
@@ -425,7 +422,7 @@ def exam_chart(services: Services, project: str, digest: str, name: str) -> Char
         past = history_of(services, project, same, baseline_of(services, project, same))
         evidence = _evidence(services, project, digest)
         limit = _gates(services, result, digest, None, evidence).limit
-        return exam_history.exam_history_chart(past.points, past.distribution, limit=limit)
+        return views.exam_history_chart(past.points, past.distribution, limit=limit)
     draw = {"heatmap": views.heatmap, "patterns": views.patterns}.get(name)
     return None if draw is None else draw(result)
 

@@ -13,8 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 from assay import exact
 from assay.canon import digest
 from assay.errors import InputError
-from assay.families.exams.rubric import FAMILY
-from assay.families.exams.versions import GRADING_SYSTEM
+from assay.families.exams.rubric import FAMILY, GRADING_SYSTEM
 from assay.files.json_files import Document, Path
 from assay.records.evidence import Count, Number, OptionalNumber
 from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record

@@ -1,4 +1,8 @@
-"""Applies new weights to past exams: what a new rubric version would have given.
+"""What an exam would have scored under other rules: with a step of normalisation left out, or with
+the weights of another rubric.
+
+A mark that is lost without a step although the answer did not change is a false negative. It
+affects the mean of the axis, the exam's score and the gate in turn.
 
 Results under different rubrics can't be compared. If two rubrics mark alike and differ only in
 weights, a past result can be reweighed and then compared. If they mark differently, the answers
@@ -7,7 +11,7 @@ must be graded again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -17,13 +21,23 @@ from msgspec.structs import replace
 
 from assay import exact
 from assay.errors import InputError
-from assay.families.exams.document import CheckedExam, outcomes_of, totals_of
-from assay.families.exams.gate import opens, reaches
-from assay.families.exams.held_results import check_whole
-from assay.families.exams.marking import Marking, mean
-from assay.families.exams.policy import ExamRules, fraction, shown
+from assay.families.exams.answers import Answer
+from assay.families.exams.exam import Exam
+from assay.families.exams.gate import check_whole, opens, reaches
+from assay.families.exams.marking import Marking, grade_exam, made_by, mean
+from assay.families.exams.policy import ExamRules, shown
 from assay.families.exams.records import ExamResult
+from assay.families.exams.results import (
+    CheckedExam,
+    diagnose,
+    find_patterns,
+    outcomes_of,
+    pass_line,
+    shortened,
+    totals_of,
+)
 from assay.records.systems import Systems
+from assay.scoring.checks import STEPS
 
 Reweighed = tuple[CheckedExam, Fraction]
 """A past result, and its score under another rubric."""
@@ -123,11 +137,7 @@ def recalibrated(past: CheckedExam, score: Fraction, marking: Marking) -> ExamRe
         items=items,
         axes=axes,
         distribution=distribution,
-        pass_line=(
-            UNSET
-            if result.pass_line is UNSET
-            else replace(result.pass_line, holds=score >= fraction(result.pass_line.limit))
-        ),
+        pass_line=pass_line(None if result.pass_line is UNSET else result.pass_line.limit, score),
         # sentences that name the old weights would be untrue under the new ones
         diagnosis=[
             f"recalibrated from {past.marking.id} (score {shown(past.score)}) to {marking.id}"
@@ -136,3 +146,54 @@ def recalibrated(past: CheckedExam, score: Fraction, marking: Marking) -> ExamRe
         recalibrated_from=past.marking.id,
         scoring_system=marking.scoring_system,
     )
+
+
+def break_step(
+    exam: Exam, answers: Mapping[str, Answer], marking: Marking, step: str, rules: ExamRules
+) -> dict[str, Any]:
+    """The answers marked with all steps and with one left out, as JSON: every mark that changed
+    although the answer did not, and what follows.
+    """
+    before, after = (
+        grade_exam(exam, answers, marking),
+        grade_exam(exam, answers, marking.without(step)),
+    )
+    n = len(before.marked)
+    fell: list[dict[str, Any]] = []
+    rose: list[dict[str, Any]] = []
+    for old, new in zip(before.marked, after.marked, strict=True):
+        for axis in marking.text_axes:
+            bit = marking.bit[axis]
+            if (old.bits ^ new.bits) & bit:
+                (fell if old.bits & bit else rose).append(
+                    {
+                        "item": old.item.id,
+                        "axis": axis,
+                        "expected": marking.expected(old.item, axis),
+                        "got": shortened(marking.got(old, axis)),
+                    }
+                )
+    return {
+        "step": step,
+        "title": STEPS[step].title,
+        "score": {
+            "before": shown(before.score),
+            "after": shown(after.score),
+            "lost": shown(before.score - after.score),
+        },
+        "items_hit": len({flip["item"] for flip in fell}),
+        "false_negatives": fell,
+        "false_positives": rose,
+        "axes": {
+            axis: {"before": n - before.zero(axis), "after": n - after.zero(axis)}
+            for axis in marking.axes
+        },
+        "hard_gate": {
+            "before": opens(before.score, rules),
+            "after": opens(after.score, rules),
+            "limit": rules.policy.hard_gate,
+        },
+        "patterns": find_patterns(after, rules),
+        "diagnosis": diagnose(after, rules),
+        **made_by(marking, rules),
+    }

@@ -1,6 +1,6 @@
 """A graded exam, `assay.exam/1`, and the decision of its gate, `assay.exam-gate/1`.
 
-Reading a result ignores unknown keys, which a later version may have added. `exams.document` checks
+Reading a result ignores unknown keys, which a later version may have added. `exams.results` checks
 whether the numbers of a result add up.
 """
 
@@ -301,7 +301,7 @@ class ExamGate(_ExamPart, frozen=True, kw_only=True):
 
 def is_graded_exam(names: Sequence[str]) -> bool:
     """Whether these inputs are one file with a graded exam."""
-    if len(names) != 1 or type(names[0]) is not str or not names[0].endswith(".json"):
-        return False  # a `StoredInput` is runs of the ledger
+    if len(names) != 1 or not names[0].endswith(".json"):
+        return False
     tree = read_json(names[0]).tree
     return isinstance(tree, dict) and tree.get("schema") == EXAM_SCHEMA

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -25,6 +25,7 @@ from assay.files.json_files import Document, Path, parse_json, show_path
 from assay.records.evidence import Number
 from assay.records.plain import beyond_json
 from assay.records.reading import read_record
+from assay.records.shape import Text
 from assay.registry import near_miss
 from assay.scoring.checks import (
     MAX_PATTERN,
@@ -46,34 +47,68 @@ if TYPE_CHECKING:
     from assay.records.contract import Contract
     from assay.sandbox.outcome import SandboxVerdict
 
-# --- what every rule has
+# --- what an item expects
 
-Check = Callable[[Any], bool]
-"""Whether what a rule has read of a response earns the mark."""
+SHORT = {"correctness": "expected_contains", "spanish_gloss": "gloss_contains"}
+"""The keys in which items of the verb exam say what they expect, by axis."""
 
 
-class ExpectingItem(Protocol):
-    """An item of an exam, or a case of a rubric's own test, which is marked as one."""
+class ExamItem(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One question. `expect` says for each axis what the answer is compared with, and `tags` let a
+    diagnosis say what the lost items share.
+
+    The verb exam has its own keys: `expected_contains` (or `expected`) and `gloss_contains` for
+    `expect`, `verb` and `tense` for `tags`.
+    """
+
+    id: str
+    """The item's id."""
+    prompt: Text
+    """The question."""
+    gloss_contains: list[str] | None = None
+    """What the gloss must contain."""
+    expected_contains: list[str] | None = None
+    """What the correction must contain."""
+    expected: list[str] | None = None
+    """Another name of `expected_contains`."""
+    match: Match | None = None
+    """How texts are compared: as a substring, a word, or exactly."""
+    verb: str | None = None
+    """The verb that the item is about."""
+    tense: str | None = None
+    """The tense that the item is about."""
+    expect: dict[str, Any] | UnsetType = UNSET
+    """What the answer is compared with, by axis."""
+    options: dict[str, Any] | list[Any] | UnsetType = UNSET
+    """The options of a multiple-choice question."""
+    tags: dict[str, str | int] | UnsetType = UNSET
+    """What the item is about, for the diagnosis."""
 
     @property
-    def id(self) -> str:
-        """Its name."""
-
-    @property
-    def match(self) -> Match | None:
-        """How its expected texts are looked for."""
-
-    @property
-    def expect(self) -> dict[str, Any] | UnsetType:
-        """What is expected, as written."""
-
-    @property
-    def options(self) -> dict[str, Any] | list[Any] | UnsetType:
-        """The options to choose from."""
+    def wanted(self) -> list[str] | None:
+        """The forms that the English answer of a verb exam must hold."""
+        return self.expected_contains if self.expected_contains is not None else self.expected
 
     @property
     def expectations(self) -> dict[str, Any]:
         """What is expected, by axis."""
+        if isinstance(self.expect, dict):
+            return self.expect
+        given = {"correctness": self.wanted, "spanish_gloss": self.gloss_contains}
+        return {axis: value for axis, value in given.items() if value is not None}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """The tags, `verb` and `tense` among them."""
+        own = {"verb": self.verb, "tense": self.tense}
+        tags = {} if self.tags is UNSET else self.tags
+        return {key: str(value) for key, value in (own | tags).items() if value is not None}
+
+
+# --- what every rule has
+
+Check = Callable[[Any], bool]
+"""Whether what a rule has read of a response earns the mark."""
 
 
 class Response(NamedTuple):
@@ -128,7 +163,11 @@ class MarkingRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         tree = response.tree
         return response.whole if tree is None or self.reads is None else tree.get(self.reads)
 
-    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
+    def wanted(self, axis: str, expectations: Mapping[str, Any]) -> Any:
+        """What an item expects of the rule of an axis; UNSET where it says nothing."""
+        return None
+
+    def faults(self, want: Any, item: ExamItem, setting: MarkingSetting) -> list[str]:
         """What is wrong with an item's expectation."""
         return []
 
@@ -144,7 +183,7 @@ class MarkingRule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         """What the response gives the rule to look at, in words; empty for nothing."""
         return shown_text(self.read(response)) or ""
 
-    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
+    def prepare(self, want: Any, item: ExamItem, setting: MarkingSetting) -> Check:
         """The check of one item."""
         raise NotImplementedError
 
@@ -166,10 +205,11 @@ class ExpectingRule(MarkingRule, frozen=True):
     expects: str | None = None
     value: Any = UNSET
 
-    @property
-    def fixed(self) -> bool:
-        """Whether the rubric itself says what is expected."""
-        return not isinstance(self.value, UnsetType)
+    def wanted(self, axis: str, expectations: Mapping[str, Any]) -> Any:
+        """The rubric's own value, else what the item expects."""
+        if self.value is not UNSET:
+            return self.value
+        return expectations.get(self.expects or axis, UNSET)
 
     def shows(self, want: Any) -> list[str]:
         """The texts or options that are expected."""
@@ -179,6 +219,11 @@ class ExpectingRule(MarkingRule, frozen=True):
 def entries_of(want: Any) -> list[Any]:
     """One expectation or several, as a list."""
     return want if isinstance(want, list) else [want]
+
+
+def matches_everything(text: str) -> bool:
+    """Whether a text is only spaces and periods: nothing is left of it after normalization."""
+    return not text.strip().strip(".").strip()
 
 
 def shown_text(value: Any) -> str | None:
@@ -216,29 +261,28 @@ class TextRule(TextReading, frozen=True):
     """How it looks for an entry; None leaves that to the item and the rubric."""
     verb: ClassVar[str] = "contains"
 
-    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
+    def faults(self, want: Any, item: ExamItem, setting: MarkingSetting) -> list[str]:
         """An expectation is one or more texts, and no text of it is found in every answer."""
         entries = entries_of(want)
         if not entries:
             return ["nothing is expected, so every answer would be right."]
         if not all(isinstance(entry, str) for entry in entries):
             return ["must be a string or a list of strings."]
-        # only spaces and periods: nothing is left of it after normalization
         return [
             f"{entry!r} is found in every answer."
             for entry in entries
-            if not entry.strip().strip(".").strip() or not setting.normal(entry)
+            if matches_everything(entry) or not setting.normal(entry)
         ]
 
     def asks(self, want: Any) -> str:
         """Which texts must be there, and how many of them."""
         return f"{self.verb} {self.together([f'“{text}”' for text in self.shows(want)])}"
 
-    def match_of(self, item: ExpectingItem, default: Match) -> Match:
+    def match_of(self, item: ExamItem, default: Match) -> Match:
         """How an entry is looked for: the rule's own way, else the item's, else the rubric's."""
         return self.way or item.match or default
 
-    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
+    def prepare(self, want: Any, item: ExamItem, setting: MarkingSetting) -> Check:
         """Look for the normalized entries in the normalized text."""
         match, normal = self.match_of(item, setting.match), setting.normal
         entries = tuple(map(setting.form, entries_of(want)))
@@ -259,7 +303,7 @@ class Contains(TextRule, frozen=True):
     kind: ClassVar[str] = "contains"
     match: Match | None = None
 
-    def match_of(self, item: ExpectingItem, default: Match) -> Match:
+    def match_of(self, item: ExamItem, default: Match) -> Match:
         """The item's way, else the rule's, else the rubric's."""
         return item.match or self.match or default
 
@@ -288,7 +332,7 @@ class Regex(TextReading, frozen=True):
 
     kind: ClassVar[str] = "regex"
 
-    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
+    def faults(self, want: Any, item: ExamItem, setting: MarkingSetting) -> list[str]:
         """Each pattern is short enough, can be compiled, and doesn't match an empty answer."""
         faults = []
         for pattern in entries_of(want) or [None]:
@@ -308,7 +352,7 @@ class Regex(TextReading, frozen=True):
         """Which patterns must match."""
         return f"matches {self.together(self.shows(want))}"
 
-    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
+    def prepare(self, want: Any, item: ExamItem, setting: MarkingSetting) -> Check:
         """Match within the budget; over it there is no mark."""
         enough = all if self.of == "all" else any
         return lambda text: (
@@ -362,7 +406,7 @@ class Length(MarkingRule, frozen=True):
         n = len(text.split())
         return f"{count(n, 'word')}, {count(len(text), 'character')}"
 
-    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
+    def prepare(self, want: Any, item: ExamItem, setting: MarkingSetting) -> Check:
         """Count words and characters."""
         return self.holds
 
@@ -405,7 +449,7 @@ class Quantity(ExpectingRule, frozen=True):
         """Tolerances are amounts."""
         return _amounts({"tolerance": self.tolerance, "relative": self.relative})
 
-    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
+    def faults(self, want: Any, item: ExamItem, setting: MarkingSetting) -> list[str]:
         """An expectation is a number, or a mapping with one."""
         if not isinstance(want, dict):
             return [] if exact.is_number(want) else ["must be a number, or a mapping with `value`."]
@@ -427,7 +471,7 @@ class Quantity(ExpectingRule, frozen=True):
         text += f" ± {number_text(absolute)}" if absolute else ""
         return [text + (f" ± {number_text(relative)} of it" if relative else "")]
 
-    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
+    def prepare(self, want: Any, item: ExamItem, setting: MarkingSetting) -> Check:
         """Compare exact quotients."""
         parts = want if isinstance(want, dict) else {"value": want}
         wanted, unit = exact.ratio(parts["value"]), parts.get("unit", "")
@@ -477,7 +521,7 @@ class OptionChoice(ExpectingRule, frozen=True):
 
     kind: ClassVar[str] = "choice"
 
-    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
+    def faults(self, want: Any, item: ExamItem, setting: MarkingSetting) -> list[str]:
         """The expected options are among those of the item, and no two of these read alike."""
         options = options_of(item)
         if len(options) < 2:
@@ -496,7 +540,7 @@ class OptionChoice(ExpectingRule, frozen=True):
             return [f"{str(unknown[:1] or want)[:60]} is not one of the item's options."]
         return []
 
-    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
+    def prepare(self, want: Any, item: ExamItem, setting: MarkingSetting) -> Check:
         """Compare sets of options."""
         options = options_of(item)
         right = {self._key(entry, options) for entry in entries_of(want)}
@@ -550,7 +594,7 @@ def _has_key(text: str, key: str, options: dict[str, str]) -> bool:
     return (exactly or _by_text(option_text, options, _LOOSE)) == [key]
 
 
-def options_of(item: ExpectingItem) -> dict[str, str]:
+def options_of(item: ExamItem) -> dict[str, str]:
     """The options of an item by key; those of a list are A to Z, AA, AB and so on."""
     given = item.options or {}
     if isinstance(given, dict):
@@ -597,7 +641,7 @@ class KeepsSchema(MarkingRule, frozen=True):
     def _schema(self, setting: MarkingSetting) -> Contract | None:
         return setting.contract if self.schema is None else contract(self.schema)
 
-    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
+    def prepare(self, want: Any, item: ExamItem, setting: MarkingSetting) -> Check:
         """Validate. An answer that could not be checked does not keep its schema."""
         schema = self._schema(setting)
         return lambda tree: (
@@ -628,7 +672,7 @@ class Latency(MarkingRule, frozen=True, kw_only=True):
         ms = response.latency_ms
         return f"{number_text(ms)} ms" if exact.is_number(ms) else "latency not measured"
 
-    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
+    def prepare(self, want: Any, item: ExamItem, setting: MarkingSetting) -> Check:
         """Compare exactly; the limit itself is kept."""
         return lambda ms: (
             exact.is_amount(ms) and is_close(exact.ratio(ms), exact.ratio(0), absolute=self.max_ms)
@@ -668,7 +712,7 @@ class PassesTests(ExpectingRule, frozen=True):
         blocks = _FENCED.findall(read)
         return blocks[0] if len(blocks) == 1 else read
 
-    def faults(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> list[str]:
+    def faults(self, want: Any, item: ExamItem, setting: MarkingSetting) -> list[str]:
         """There are tests, and every key is known."""
         if not isinstance(want, dict):
             return ["must be a mapping with `tests`."]
@@ -687,7 +731,7 @@ class PassesTests(ExpectingRule, frozen=True):
         """What is tested; the tests themselves stay in the exam."""
         return [f"{want.get('entry_point') or 'the code'} passes its tests"]
 
-    def prepare(self, want: Any, item: ExpectingItem, setting: MarkingSetting) -> Check:
+    def prepare(self, want: Any, item: ExamItem, setting: MarkingSetting) -> Check:
         """Run the tests; what a solution is refused for counts as failed."""
 
         def check(code: str | None) -> bool:
@@ -769,33 +813,11 @@ def read_rule(
     return rule
 
 
-# --- what an item expects
-
-SHORT = {"correctness": "expected_contains", "spanish_gloss": "gloss_contains"}
-"""The keys in which items of the verb exam say what they expect, by axis."""
-
-
-def expectations_of(expect: Any, wanted: Any, gloss: Any) -> dict[str, Any]:
-    """An item's expectations by axis, however they are written."""
-    if isinstance(expect, dict):
-        return expect
-    expected = {"correctness": wanted, "spanish_gloss": gloss}
-    if wanted and gloss:
-        return expected
-    return {
-        axis: value for axis, value in expected.items() if value is not None and value is not UNSET
-    }
-
-
-def wanted_by(axis: str, rule: MarkingRule, expectations: Mapping[str, Any]) -> Any:
-    """What an item expects on an axis; UNSET where it says nothing."""
-    if not isinstance(rule, ExpectingRule):
-        return None
-    return rule.value if rule.fixed else expectations.get(rule.expects or axis, UNSET)
+# --- what is wrong with an item
 
 
 def item_faults(
-    item: ExpectingItem, rules: Mapping[str, MarkingRule], setting: MarkingSetting
+    item: ExamItem, rules: Mapping[str, MarkingRule], setting: MarkingSetting
 ) -> Iterator[tuple[Path, str, str]]:
     """What is wrong with an item's expectations under these rules: where in it, what, and what to
     do.
@@ -807,7 +829,7 @@ def item_faults(
             continue
         key = rule.expects or axis
         used.add(key)
-        want = wanted_by(axis, rule, given)
+        want = rule.wanted(axis, given)
         if want is UNSET:
             message = f"expects nothing on the axis '{axis}' ({rule.kind})."
             fix = (
@@ -827,7 +849,7 @@ def item_faults(
             )
 
 
-def _path(item: ExpectingItem, key: str, given: Mapping[str, Any]) -> Path:
+def _path(item: ExamItem, key: str, given: Mapping[str, Any]) -> Path:
     if item.expect is UNSET and key in SHORT:
         return (SHORT[key],)
     return ("expect", key) if key in given else ("expect",)

@@ -13,12 +13,12 @@ from assay import exact
 from assay.canon import canonical
 from assay.errors import InputError, NotEnoughEvidence
 from assay.families.exams.answers import Answer
-from assay.families.exams.document import CheckedExam, check_result, exam_result, read_result
 from assay.families.exams.exam import Exam, make_exam
 from assay.families.exams.gate import decide, unchecked
 from assay.families.exams.marking import Marking, grade_exam
 from assay.families.exams.policy import ExamRules
 from assay.families.exams.records import ExamGate, ExamResult
+from assay.families.exams.results import CheckedExam, check_result, exam_result, read_result
 from assay.files.json_files import Document
 from assay.library.shelf import Shelf
 from assay.services.replay import StoredEvidence, StoredGate, on_shelf, part_of
@@ -56,6 +56,12 @@ def exam_drafts(
         replace(result, broken=UNSET, pass_line=UNSET, notes=[]), kind="exam", author=author
     )
     return [evidence, made.linked("evidence_of", [evidence.name])]
+
+
+def answered_exam(evidence: Mapping[str, Any], where: str) -> tuple[Exam, dict[str, Answer]]:
+    """The questions and answers that are stored as the evidence of a result."""
+    exam = make_exam([Document(file, where) for file in evidence["exam"]])
+    return exam, {answer["item"]: Answer(**answer) for answer in evidence["answers"]}
 
 
 def exam_gate_drafts(
@@ -170,8 +176,7 @@ def _follows(
     """Whether marking the stored answers again gives the stored result. Faults of the answers file
     are taken from the stored result.
     """
-    exam = make_exam([Document(file, where) for file in answered["exam"]])
-    answers = {answer["item"]: Answer(**answer) for answer in answered["answers"]}
+    exam, answers = answered_exam(answered, where)
     rules = ExamRules(shelf.policy_of("exam", on_shelf(stored.get("policy"), of="exam")))
     made = exam_result(grade_exam(exam, answers, marking), rules, unknown=tuple(stored["unknown"]))
     return canonical(replace(made, faults=stored["faults"])) == canonical(stored)

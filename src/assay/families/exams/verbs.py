@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from datetime import date
+from datetime import date, datetime
 from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -14,37 +14,22 @@ from msgspec.structs import replace
 
 from assay.canon import pretty
 from assay.cli import options as opt
-from assay.cli.frame import (
-    STORE,
-    Argument,
-    Bounds,
-    Command,
-    Options,
-    arg,
-    flag,
-    policy_option,
-    repeated,
-)
+from assay.cli.frame import STORE, Argument, Bounds, Command, arg, flag, policy_option, repeated
 from assay.cli.ledger import stored
 from assay.cli.memory import uncollected
+from assay.cli.parsing import Options
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, ShelfError, UsageError
-from assay.families.exams import junit, sm2, views
-from assay.families.exams.ablation import break_step
-from assay.families.exams.answers import Answers, read_answers
-from assay.families.exams.asking import (
+from assay.families.exams import schedule, views
+from assay.families.exams import views as junit
+from assay.families.exams.answers import (
+    Answers,
     answer_lines,
     ask_all,
     command_tutor,
     http_tutor,
+    read_answers,
     read_headers,
-)
-from assay.families.exams.document import (
-    CheckedExam,
-    check_result,
-    exam_result,
-    pass_line,
-    read_result,
 )
 from assay.families.exams.exam import (
     CAPSTONE,
@@ -56,29 +41,37 @@ from assay.families.exams.exam import (
     read_document,
     read_exam,
 )
-from assay.families.exams.gate import decide, unchecked
-from assay.families.exams.held_results import check_baseline, hold_against
+from assay.families.exams.gate import check_baseline, decide, hold_against, unchecked
 from assay.families.exams.lint import lint_document, lint_exam
-from assay.families.exams.lost_marks import lost_marks
-from assay.families.exams.marking import Marking, grade_exam
+from assay.families.exams.marking import Marking, grade_exam, lost_marks, made_by
 from assay.families.exams.policy import ExamRules
-from assay.families.exams.recalibration import recalibrated, recalibration_document, reweigh
-from assay.families.exams.records import ExamResult, LostMark
-from assay.families.exams.reviewing import due_items, hold_review, review_document
+from assay.families.exams.recalibration import (
+    break_step,
+    recalibrated,
+    recalibration_document,
+    reweigh,
+)
+from assay.families.exams.results import (
+    CheckedExam,
+    check_result,
+    exam_result,
+    pass_line,
+    read_result,
+)
+from assay.families.exams.schedule import due_items, hold_review, review_document
 from assay.families.exams.views import gate_lines, recalibration_lines, review_lines
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
 from assay.files.yaml_files import is_yaml_name
-from assay.records.systems import Systems
 from assay.registry import is_path
-from assay.release.baseline import changed
+from assay.release.baseline import StoredBaseline, changed, store
 from assay.scoring.checks import step_name, unknown_step
 from assay.services.named_baselines import find_named
+from assay.services.storing import Store
+from assay.store.baselines import evidence_of_baseline
 
 if TYPE_CHECKING:
     from collections.abc import Collection
-
-    from assay.services.storing import Store
 
 
 TIMEOUT_S = 30.0
@@ -91,7 +84,7 @@ def rule_options(rubric: str) -> tuple[Argument | str, ...]:
     """
     text = f"rubric by name, name@version or YAML file (default: {rubric})"
     return (
-        arg("--rubric", kind="name", metavar="R", help=text),
+        arg("--rubric", heading="grading", offers="rubrics", kind="name", metavar="R", help=text),
         policy_option(POLICY),
         "--library",
     )
@@ -129,7 +122,7 @@ def day_of(text: str) -> date:
 
 def answers_of(options: Options, exam: Exam, *, only: Collection[str] | None = None) -> Answers:
     """The answers, from a file or from a tutor that is asked; `only` these items are asked."""
-    given = opt.given_of(options, "answers", "command", "url")
+    given, options = opt.given_of(options, "answers", "command", "url")
     if len(given) != 1:
         both = " and ".join(f"--{name}" for name in given)
         problem = f"{both} are both set" if given else "no answers are given"
@@ -221,15 +214,16 @@ def _graded(options: Options, store: Store | None) -> int:
 
         store.put(exam_drafts(result, exam, answers.by_item.values()))
     forms = {
-        ".xml": junit.exam,
+        ".xml": junit.exam_xml,
         ".md": lambda exam: views.exam_markdown(exam).encode(),
-        ".html": lambda made: _html(made, lost_marks(made, exam, answers.by_item, marking)),
+        ".html": lambda made: views.exam_page(
+            made, lost=lost_marks(made, exam, answers.by_item, marking)
+        ).encode("utf-8", "replace"),
     }
     if options.charts:
-        from assay.families.exams.views import exam_charts
         from assay.views.drawing import write_charts
 
-        write_charts(exam_charts(result), options.charts)
+        write_charts(views.exam_charts(result), options.charts)
     for text in (
         *notes,
         *graded.notes,
@@ -249,12 +243,6 @@ def _cascades(
     exam: Exam, answers: Answers, marking: Marking, rules: ExamRules, steps: list[str]
 ) -> list[dict[str, Any]]:
     return [break_step(exam, answers.by_item, marking, step, rules) for step in steps]
-
-
-def _html(result: ExamResult, lost: list[LostMark]) -> bytes:
-    from assay.families.exams.views import exam_page
-
-    return exam_page(result, lost=lost).encode("utf-8", "replace")
 
 
 def _steps(names: list[str], marking: Marking) -> list[str]:
@@ -278,11 +266,8 @@ def _break(options: Options) -> int:
     steps = _steps(options.steps, marking) or list(marking.normal.names)
     answers = answers_of(options, exam)
     cascades = _cascades(exam, answers, marking, rules, steps)
-    versions = Systems(marking.scoring_system, rules.grading_system).document()
     document = {
-        "rubric": marking.id,
-        "policy": rules.id,
-        **versions,
+        **made_by(marking, rules),
         "steps": cascades,
         "faults": [fault.as_dict() for fault in answers.faults],
     }
@@ -388,7 +373,6 @@ def _named(options: Options, store: Store | None) -> Document:
         ):  # of the bytes that count: a file can be swapped after it was found
             raise changed(baseline.path, "the evidence is not what was stored")
         return document
-    from assay.store.baselines import evidence_of_baseline
 
     items = list(evidence_of_baseline(store.ledger, kept, kinds=("exam",), project=store.project))
     store.ledger.close()
@@ -420,7 +404,8 @@ def _gate(options: Options, store: Store | None) -> int:
     if options.exam and not options.rubric:
         # a rubric that is a file has no name to find it by; the exam says where it is
         named = named_rubric(options.exam)
-        options.rubric = named if named is not None and is_path(named) else None
+        is_file = named is not None and is_path(named)
+        options = options.with_values(rubric=named if is_file else None)
     capstone, first = result_of(options, options.result)
     regression, source = (
         result_of(options, options.regression) if options.regression else (None, None)
@@ -462,7 +447,7 @@ def _gate(options: Options, store: Store | None) -> int:
     lines = [opt.paint(word, hue, "bold"), *gate_lines(verdict)]
     failed = ExitCode.NOT_ENOUGH if first_baseline else ExitCode.FAILED
     code = ExitCode.PASSED if verdict.passed else failed
-    return opt.give(options, verdict, lines, code, forms={".xml": junit.exam_gate})
+    return opt.give(options, verdict, lines, code, forms={".xml": junit.gate_xml})
 
 
 def _check_replaced(path: str, baseline: CheckedExam | None) -> None:
@@ -563,12 +548,12 @@ def _export(options: Options) -> int:
     day = day_of(options.date)
     rules = rules_of(options)
     outcome, _ = result_of(options, options.result)
-    sm2.check_qualities(outcome.marking, rules)
-    state = sm2.read_state(read_json(options.state)) if options.state else {}
-    cards = sm2.schedule(outcome.bits, outcome.marking, rules.policy.sm2, on=day, state=state)
-    document = sm2.sm2_document(cards, outcome.marking, rules)
+    schedule.check_qualities(outcome.marking, rules)
+    state = schedule.read_state(read_json(options.state)) if options.state else {}
+    cards = schedule.schedule(outcome.bits, outcome.marking, rules.policy.sm2, on=day, state=state)
+    document = schedule.sm2_document(cards, outcome.marking, rules)
     versions = {name: document[name] for name in ("scoringSystem", "gradingSystem")}
-    table = sm2.table(cards, versions)
+    table = schedule.table(cards, versions)
     lines = [] if paths else table.decode().splitlines()
     return opt.give(options, document, lines, forms={".csv": lambda _: table})
 
@@ -578,7 +563,7 @@ def _review(options: Options) -> int:
     day = day_of(options.date)
     exam, marking, rules = exam_of(options)
     document = read_json(options.schedule)
-    state = sm2.read_state(document)
+    state = schedule.read_state(document)
     if not state and not options.new:
         raise NotEnoughEvidence(
             "EXM-016",
@@ -590,7 +575,7 @@ def _review(options: Options) -> int:
     due = due_items(exam, state, on=day, where=options.schedule, with_new=options.new)
     answers = answers_of(options, exam, only=due.names) if due.names else Answers({})
     graded, cards = hold_review(due, answers.by_item, marking, rules, on=day, state=state)
-    moved = pretty(sm2.sm2_document(cards, marking, rules))
+    moved = pretty(schedule.sm2_document(cards, marking, rules))
     found = review_document(graded, cards, due, state, marking, rules, on=day, schedule=moved)
     if due.names:
         if read_json(options.schedule).source != document.source:
@@ -607,6 +592,45 @@ def _review(options: Options) -> int:
         opt.note(text)
     code = ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
     return opt.give(options, found, review_lines(found), code)
+
+
+def set_exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseline:
+    """Store a graded exam under its name. Every number of it is recomputed first."""
+    path = options.files[0].path
+    document = read_json(path)
+    outcome = outcome_of(options, document, rubric=options.rubric)
+    check_baseline(outcome)
+    data = document.source
+    if data is None:
+        raise InputError("FIL-001", "cannot be read again.", where=path)
+    tree = document.tree
+    fields = {
+        name: [str(tree[name])]
+        for name in ("exam", "rubric", "set", "policy", "scoringSystem", "gradingSystem")
+        if tree.get(name) is not None
+    }
+    facts = {
+        "runs": tree["n"],
+        "samples": tree["n"],
+        "fingerprint": {"digest": tree.get("digests", {}).get("exam"), "fields": fields},
+        "digests": tree.get("digests", {}),
+        "summary": {"n": tree["n"], "score": tree["score"]},
+        "scoringSystem": outcome.result.scoring_system,
+        "gradingSystem": outcome.result.grading_system,
+    }
+    stored = store(
+        options.dir,
+        options.name,
+        kind="exam",
+        facts=facts,
+        write=lambda stream: stream.write(data),
+        now=now,
+    )
+    if ledger is not None:
+        from assay.families.exams.stored import exam_baseline_drafts
+
+        ledger.put(exam_baseline_drafts(stored.record, tree))
+    return stored
 
 
 COMMANDS = {
@@ -749,6 +773,8 @@ COMMANDS = {
             ),
             arg(
                 "--rubric",
+                heading="grading",
+                offers="rubrics",
                 kind="name",
                 metavar="R",
                 required=True,

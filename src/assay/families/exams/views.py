@@ -77,8 +77,9 @@ from assay.views.charts.chart import (
     view,
 )
 from assay.views.charts.trends import time_axis
-from assay.views.markdown_code import cell_code
-from assay.views.markdown_code import code as markdown_code
+from assay.views.junit import Case, clipped, document_xml, fault_cases
+from assay.views.markdown import cell_code
+from assay.views.markdown import code as markdown_code
 from assay.views.pieces import (
     absent,
     address,
@@ -591,6 +592,7 @@ class CheckRow(NamedTuple):
     """holds, fails, warns or undetermined."""
     effect: str
     text: str
+    id: str = ""
 
 
 class ExamView(NamedTuple):
@@ -604,7 +606,6 @@ class ExamView(NamedTuple):
     latency: str
     systems: str
     patterns: list[PatternRow]
-    patterns_title: str
     patterns_sentence: str
     items: list[ItemRow]
     """The lowest score first."""
@@ -628,14 +629,10 @@ def exam_view(result: ExamResult) -> ExamView:
     rows = [_item(item, result, weights) for item in result.items]
     items = sorted(rows, key=lambda row: row.result.score)
     score = number_text(result.score)
-    patterns = [
-        row
-        for kind in dict.fromkeys([*known, *(pattern.kind for pattern in result.patterns)])
-        for row in _patterns(
-            kind, [pattern for pattern in result.patterns if pattern.kind == kind], known
-        )
-    ]
     kinds = list(dict.fromkeys(pattern.kind for pattern in result.patterns))
+    patterns = [
+        row for kind in dict.fromkeys([*known, *kinds]) for row in _pattern_rows(kind, result)
+    ]
     lost = [row for row in items if row.lost]
     p50 = result.latency.p50_ms
     return ExamView(
@@ -650,7 +647,6 @@ def exam_view(result: ExamResult) -> ExamView:
         f"rubric {result.rubric} · marked under {result.policy} · {result.scoring_system} ·"
         f" {result.grading_system}",
         patterns,
-        "Patterns looked for",
         (
             f"{len(kinds)} of {count(len(known), 'pattern')} found in {count(result.n, 'item')}:"
             f" {', '.join(kinds)}."
@@ -688,18 +684,18 @@ def no_answer(result: ExamResult, item: str) -> str:
 
 
 def _item(item: ItemResult, result: ExamResult, weights: AxisNumbers) -> ItemRow:
+    lost = [axis for axis in weights if axis in item.lost]
     got = "nothing" if item.got is None else item.got
     if item.item in result.missing:
         got = why = no_answer(result, item.item)
     else:
-        lost = [axis for axis in weights if axis in item.lost]
         why = ", ".join(f"-{number_text(weights[axis])} {axis}" for axis in lost)
         if next(iter(weights)) in lost and item.expected:
             why += f"  (expected {', '.join(item.expected)}; got {got[:40]})"
     return ItemRow(
         item,
         number_text(item.score),
-        [weight for weight in weights if weight in item.lost],
+        lost,
         got,
         why,
     )
@@ -727,19 +723,12 @@ def _where(evidence: dict[str, Any]) -> str:
     return str(evidence.get(named, "the exam"))
 
 
-def _patterns(kind: str, seen: list[PatternSeen], known: dict[str, str]) -> list[PatternRow]:
-    if not seen:
-        return [PatternRow(kind, False, "", known[kind], {})]
+def _pattern_rows(kind: str, result: ExamResult) -> list[PatternRow]:
     return [
-        PatternRow(
-            kind,
-            True,
-            _where(pattern.evidence),
-            pattern.hint,
-            pattern.evidence,
-        )
-        for pattern in seen
-    ]
+        PatternRow(kind, True, _where(pattern.evidence), pattern.hint, pattern.evidence)
+        for pattern in result.patterns
+        if pattern.kind == kind
+    ] or [PatternRow(kind, False, "", result.looked_for[kind], {})]
 
 
 Check = HardGate | TargetCheck | DropCheck | SoftGate | RubricCheck
@@ -757,7 +746,7 @@ def check_row(check: Check) -> CheckRow:
                 filter(None, [f"value {number_text(check.value)}, limit {limit}", check.reason])
             )
         )
-        return CheckRow(f"Soft gate {check.id}", state, "warning", text)
+        return CheckRow(f"Soft gate {check.id}", state, "warning", text, check.id)
     state = "holds" if check.holds else "fails"
     if isinstance(check, RubricCheck):
         text = f"rise {number_text(check.rise)}, checked above {limit}"
@@ -767,11 +756,13 @@ def check_row(check: Check) -> CheckRow:
             f"from {number_text(check.baseline)} to {number_text(check.candidate)}, a drop of"
             f" {number_text(check.drop)}, at most {limit}"
         )
-        return CheckRow("Drop against the baseline", state, "blocks", text + _by_axis(check))
+        return CheckRow(
+            "Drop against the baseline", state, "blocks", text + _by_axis(check), "regression"
+        )
     text = f"score {number_text(check.score)}, at least {limit}"
     if isinstance(check, HardGate):
-        return CheckRow("Hard gate on the capstone exam", state, "blocks", text)
-    return CheckRow("Production target", state, "informational", text)
+        return CheckRow("Hard gate on the capstone exam", state, "blocks", text, "capstone")
+    return CheckRow("Production target", state, "informational", text, "target")
 
 
 def _by_axis(check: DropCheck) -> str:
@@ -1134,7 +1125,7 @@ def _pattern_facts(view: ExamView, heatmap: Figure) -> Section:
     columns = ("Pattern", "Found", Column("What it means", "wide"))
     return section(
         "Patterns",
-        Table(view.patterns_title, columns, rows, kind="stack rules"),
+        Table("Patterns looked for", columns, rows, kind="stack rules"),
         heatmap,
         id="patterns",
         hint=view.patterns_sentence,
@@ -1374,3 +1365,83 @@ def exam_markdown(result: ExamResult, *, rows: int = MAX_TEXT_ROWS) -> str:
         else "",
     ]
     return "\n".join([*filter(None, parts), f"{markdown_code(view.systems)}\n"])
+
+
+def exam_xml(result: ExamResult) -> bytes:
+    """A graded exam (`assay.exam/1`): one case for each item; one that lost an axis is a failure
+    that names it.
+    """
+    cases = [_item_case(item, result) for item in result.items]
+    cases += fault_cases(result.faults, {"faults": 0})
+    return document_xml(
+        "assay.exam", cases, {"score": result.score, "n": result.n, **_exam_versions(result)}
+    )
+
+
+def _exam_versions(record: ExamResult | ExamGate) -> dict[str, object]:
+    return {
+        "policy": record.policy,
+        "rubric": record.rubric,
+        "scoringSystem": record.scoring_system,
+        "gradingSystem": record.grading_system,
+    }
+
+
+def _item_case(item: ItemResult, result: ExamResult) -> Case:
+    if item.item in result.missing:
+        reason = clipped(no_answer(result, item.item))
+        return Case(item.item, "assay.exam", "failure", "no_answer", reason)
+    if not item.lost:
+        return Case(item.item, "assay.exam")
+    lines = [
+        f"score {float(item.score):g}",
+        f"expected {', '.join(item.expected)}",
+        f"got {'nothing' if item.got is None else clipped(item.got)}",
+    ]
+    lost = f"lost {', '.join(item.lost)}"
+    return Case(item.item, "assay.exam", "failure", "lost_axes", lost, lines)
+
+
+def gate_xml(gate: ExamGate) -> bytes:
+    """The gate on graded exams (`assay.exam-gate/1`): what blocks can fail; a signal that does not
+    block stays green and reports what it found.
+    """
+    cases = []
+    for row in gate_rows(gate):
+        blocks = row.effect == "blocks"
+        closed = blocks and row.state != "holds"
+        text = row.text if blocks else f"{row.state}, does not block: {row.text}"
+        cases.append(
+            Case(
+                row.id,
+                "assay.exam-gate",
+                "failure" if closed else "",
+                "gate_closed" if closed else "",
+                row.text if blocks else "",
+                [text, *(gate.reasons if closed else ())],
+            )
+        )
+    if gate.verify_rubric is not None:
+        failed = not gate.verify_rubric.holds
+        text = f"a rise of {gate.verify_rubric.rise} is more than {gate.verify_rubric.limit}"
+        cases.append(
+            Case(
+                "verify_rubric",
+                "assay.exam-gate",
+                "failure" if failed else "",
+                "rubric_fails" if failed else "",
+                text,
+                [text],
+            )
+        )
+    if not gate.passed and not any(case.kind for case in cases):
+        cases.append(
+            Case(
+                "outcome",
+                "assay.exam-gate",
+                "failure",
+                "not_passed",
+                "; ".join(gate.reasons) or "the gate did not pass",
+            )
+        )
+    return document_xml("assay.exam-gate", cases, _exam_versions(gate))

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from assay.canon import plain
 from assay.cli import options as opt
 from assay.cli.demo import EXAMPLES, DemoPart
 from assay.families.judges.audit import MeasuredBias, audit, audit_pairs, audit_rubric, paddings
@@ -26,7 +27,6 @@ from assay.judging.client import Client, Journal, Usage
 from assay.judging.config import load_judge
 from assay.library.shelf import Shelf
 from assay.records.judge_card import CardAdmission, JudgeCard
-from assay.views.documents import plain
 
 PAIRS = 12
 PROBES = ("position", "padding")

@@ -58,7 +58,7 @@ from assay.server.state import SERVICES, Services, check_name
 from assay.services.evaluations import StoredEvaluation
 from assay.services.samples import SampleView, newest_evaluations
 from assay.store.drafts import Item, digest_bytes
-from assay.store.results import stored_of
+from assay.store.reading import stored_of
 from assay.views.blocks import Column, Empty, Field, Note, Paragraph, Part, Table, section
 from assay.views.pieces import address, clip, link, listed, moment, phrase, sentence
 

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from assay.families.judges.records import HumanLabel, LabelItem, LabelSet, Rater
+from assay.records.samples import ANSWERS, MAX_TEXT, QUESTIONS, main_text
 from assay.records.summary import ValueInterval
 from assay.views.blocks import (
     Column,
@@ -28,9 +29,8 @@ from assay.views.blocks import (
     section,
     stated,
 )
-from assay.views.media import read_media
 from assay.views.pieces import absent, clip, link, listed, moment, number, phrase
-from assay.views.samples import ANSWERS, MAX_TEXT, QUESTIONS, main_text
+from assay.views.values import read_media
 
 
 def pairs_won(

@@ -64,6 +64,7 @@ from assay.grouping import grouped
 from assay.judging.identity import definition_name, rubric_name
 from assay.library.shelf import Shelf
 from assay.records.evidence import Source
+from assay.records.samples import sample_evidence
 from assay.records.summary import ValueInterval, value_interval
 from assay.records.typed import convert
 from assay.registry import near_miss
@@ -85,7 +86,6 @@ from assay.stats.agreement import (
 from assay.stats.pairwise import half_wilson
 from assay.store.drafts import Draft, Item, Link, draft
 from assay.store.ledger import Ledger
-from assay.views.samples import sample_evidence
 
 CORRECTABLE = timedelta(minutes=10)
 """How long after their first label of an item a rater can correct it."""

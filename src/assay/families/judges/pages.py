@@ -47,7 +47,7 @@ from assay.services.samples import newest_evaluations
 from assay.store.drafts import Item, draft
 from assay.views.blocks import Column, Empty, Note, Paragraph, Section, Table, section
 from assay.views.charts import Chart, trends
-from assay.views.evaluations import versioned
+from assay.views.evaluation import versioned
 from assay.views.pieces import (
     absent,
     address,

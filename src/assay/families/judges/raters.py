@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from msgspec import Meta, Struct
 
 from assay.cli.frame import Options, arg
-from assay.cli.measuring import Measured, measure
+from assay.cli.measure import Measured, measure
 from assay.cli.memory import uncollected
 from assay.errors import Fault, FaultList, InputError, NotEnoughEvidence, UsageError, count
 from assay.families.judges.label_rows import LARGEST

@@ -28,7 +28,7 @@ from assay.cli.frame import (
     repeated,
 )
 from assay.cli.judging import specs_of
-from assay.cli.ledger import ledger_options, open_for, storing_result
+from assay.cli.ledger import ledger_options, storing_result
 from assay.errors import (
     AssayError,
     ExitCode,
@@ -111,13 +111,16 @@ from assay.judging.rubric_task import (
     questions_of,
     scored_runs,
 )
+from assay.project.ledger import open_for
+from assay.project.trust import rules
 from assay.records.grade import ENGINE
 from assay.records.judge_card import AuditRecord, CalibrationRecord
 from assay.records.reading import read_record
 from assay.registry import near_miss
-from assay.running.config_trust import rules
 from assay.services.evaluations import need_evaluation
 from assay.stats.agreement import krippendorff_alpha
+from assay.store.drafts import draft
+from assay.store.drafts import draft as make_draft
 from assay.store.ledger import Ledger
 from assay.views.blocks import Section
 
@@ -354,6 +357,8 @@ _WORK: tuple[Argument | str, ...] = (
     ).of_runs(items=True),
     arg(
         "--rubric",
+        heading="grading",
+        offers="rubrics",
         key="rubric",
         kind="name",
         metavar="R",
@@ -741,8 +746,6 @@ def _audit(options: Options, store: Store | None) -> int:
     )
     draft = None
     if store is not None:
-        from assay.store.drafts import draft as make_draft
-
         draft = make_draft(document, kind="audit")
     totals = {
         "answers": sum(bias.answers for bias in biases.values()),
@@ -830,7 +833,8 @@ def _calibrate(options: Options, store: Store | None) -> int:
         )
     if options.criterion and not (options.from_ledger or options.judgements):
         raise UsageError("CLI-001", "--criterion is for --from-ledger SET or --judgements FILE.")
-    options.files = [options.labels] if options.labels else []
+    if options.labels:
+        opt.outputs(options, options.labels)
     name, version = _set(options.set)
     judgements = read_judgements(options.judgements) if options.judgements else None
     labelled = _of_ledger(options, judgements) if options.from_ledger else None
@@ -872,8 +876,6 @@ def _calibrate(options: Options, store: Store | None) -> int:
         document["label_set"] = labelled.about
     document["sentences"] = [*notes, *document["sentences"]]
     if store is not None:
-        from assay.store.drafts import draft
-
         opt.outputs(options)
         store.put([draft(document, kind="calibration")])
     return opt.give(options, document, [*document["sentences"], "", *_table(document)])
@@ -881,8 +883,6 @@ def _calibrate(options: Options, store: Store | None) -> int:
 
 def _of_ledger(options: Options, judgements: dict[str, Any] | None) -> LabelledRows:
     """People's labels of a set, next to the judge's verdicts."""
-    from assay.families.judges.labelling import labelled_rows
-
     with open_for(options.db or options.store or "", read_only=True) as ledger:
         results = results_named(ledger, options.from_ledger, options.project)
         try:
@@ -1025,7 +1025,12 @@ def _drifted(options: Options, result: Result | None) -> int:
     return opt.give(options, document, lines, ExitCode.of(None if alarm is None else not alarm))
 
 
-SET = arg("set", metavar="SET", help="a set's name or id, or latest; `assay label list` lists them")
+SET = arg(
+    "set",
+    kind="text",
+    metavar="SET",
+    help="a set's name or id, or latest; `assay label list` lists them",
+)
 
 
 def results_named(ledger: Ledger, name: str, project: str) -> LabelResults:
@@ -1616,6 +1621,7 @@ COMMANDS = {
         (
             arg(
                 "evaluation",
+                kind="text",
                 metavar="EVALUATION",
                 help="an evaluation's name or id, latest or latest~N",
             ),
@@ -1641,6 +1647,8 @@ COMMANDS = {
             ),
             arg(
                 "--rubric",
+                heading="grading",
+                offers="rubrics",
                 kind="name",
                 metavar="R",
                 help=(
@@ -1733,7 +1741,7 @@ COMMANDS = {
         " grade and counted; it never changes a grade, a total or a decision.",
         "assay label override r-001 --verdict fail --reason 'Quotes the 2019 price list'",
         (
-            arg("run", metavar="RUN", help="a run's id, or its digest"),
+            arg("run", kind="text", metavar="RUN", help="a run's id, or its digest"),
             arg("--verdict", required=True, choices=("pass", "fail"), help="what you would decide"),
             arg("--reason", kind="text", trust="freely", required=True, metavar="TEXT", help="why"),
             arg(

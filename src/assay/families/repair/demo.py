@@ -1,36 +1,32 @@
 """The part of the demo in which something runs: a scripted bot repairs a small project, and its
 patches are judged by tests in the sandbox.
 
-It takes the same steps as `assay run`, in its own work folder. Without git or the sandbox, it
+It is run as `assay run` does, in its own work folder. Without git or the sandbox, it
 reports that and continues: nothing runs outside the sandbox, and anything not measured fails.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
-from assay.canon import pretty
+from assay.canon import plain, pretty
 from assay.cli import options as opt
 from assay.cli.demo import EXAMPLES, NOW, DemoPart
 from assay.errors import printable
 from assay.families.repair.repair import lacking
 from assay.files.atomic import write_file
-from assay.files.json_files import Document, parse_json
-from assay.library.shelf import Shelf
-from assay.records.evidence import Run, Workflow
+from assay.records.evidence import Run
 from assay.records.grade import Grade
-from assay.running.compatibility import prepare
 from assay.running.dataset import read_dataset
-from assay.running.journal import Header, RunJournal
-from assay.running.post_run import after_of
-from assay.running.runner import Runner, RunSettings, work_of
+from assay.running.runner import RunSettings
 from assay.running.workflow import read_workflow
-from assay.services.grading import Graded, Grader
-from assay.views.documents import plain
+from assay.services.choice import Choice
+from assay.services.grading import DEFAULT_POLICY, Graded
+from assay.services.run import JOURNAL, RunRequest, run
 
 HEADS = ("issue", "applies", "fail-to-pass", "pass-to-pass", "sandbox", "grade", "why")
 MAX_WHY = 110
@@ -45,21 +41,21 @@ def part(folder: str) -> DemoPart:
 
 def repaired(examples: str, folder: str, *, now: str) -> dict[str, Any]:
     """Run the sample into a folder, grade it, and return the result for each issue."""
-    missing, grader = lacking(), Grader(Shelf())
+    missing = lacking()
     workflow = read_workflow(os.path.join(examples, "workflow.yaml"))
-    dataset = read_dataset(os.path.join(examples, "dataset.yaml"))
-    settings = RunSettings(workflow.id, concurrency=os.cpu_count() or 1, now=now)
-    work = work_of(prepare(workflow, dataset), settings)
-    path = os.path.join(folder, "journal.jsonl")
     with suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(path)  # of an earlier demo: this one shows what happens now
-    with RunJournal(path, Header.of(workflow, dataset, settings)) as journal:
-        planned = grader.plan_for(Workflow(**workflow.subject()))
-        after = after_of(workflow, criteria=planned.criteria)
-        asyncio.run(Runner(workflow, dataset, settings, keep=journal.put, after=after).run(work))
-        runs = [journal.run(job.run_id) for job in work]
-    write_file(os.path.join(folder, "runs.jsonl"), b"".join(run + b"\n" for run in runs))
-    graded = [grader.grade(Document(parse_json(run), "runs.jsonl")) for run in runs]
+        os.unlink(
+            os.path.join(folder, JOURNAL)
+        )  # of an earlier demo: this one shows what happens now
+    request = RunRequest(
+        workflow=workflow,
+        dataset=read_dataset(os.path.join(examples, "dataset.yaml")),
+        settings=RunSettings(workflow.id, concurrency=os.cpu_count() or 1, now=now),
+        choice=Choice(DEFAULT_POLICY, None, None, None),
+        folder=folder,
+        started=datetime.fromisoformat(now),
+    )
+    graded = run(request, check=False).graded
     results = [plain(graded_run.payload()) for graded_run in graded]
     grades = os.path.join(folder, "grades.json")
     document = {

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Any
 
 from assay.cli.frame import Bounds, Options, arg
-from assay.cli.measuring import K, Measured, measure, read_ks, shown, trees
+from assay.cli.measure import K, Measured, measure, read_ks, shown, trees
 from assay.cli.progress import Progress
 from assay.errors import InputError, NotEnoughEvidence, UsageError, printable
 from assay.families.repair.patches import PatchJob, Repair, make_job, repair

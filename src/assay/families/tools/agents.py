@@ -9,12 +9,12 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from assay.cli.mcp_project import LIMIT, ServedProject, ToolAnswer
-from assay.cli.mcp_tools import AgentTool, text_argument
 from assay.errors import printable
 from assay.families.tools.records import LEVELS
 from assay.families.tools.verbs import assess_all, legibility_of, lists_of, read_sources, rules_of
 from assay.families.tools.views import legibility_lines as lines
+from assay.mcp.project import LIMIT, ServedProject, ToolAnswer
+from assay.mcp.tools import AgentTool, text_argument
 from assay.views.grade_line import passed_word
 
 

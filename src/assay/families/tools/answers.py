@@ -269,3 +269,36 @@ def shown(value: Fraction | None) -> Any:
 
 
 _ALL_DIGITS = Context(prec=200)
+
+
+# --- HTTP
+
+
+def http_score(status: object) -> str:
+    """The score of an HTTP answer: only 200 passes; 401 and 403 are not proof that a key would
+    work.
+
+    >>> http_score(200), http_score(403)
+    ('pass', 'fail')
+    """
+    if not isinstance(status, int) or isinstance(status, bool) or not 100 <= status <= 599:
+        raise InputError("SCO-021", f"{status!r} is not an HTTP status.")
+    return "pass" if status == 200 else "fail"
+
+
+def terms_score(status: object) -> str:
+    """The score of a link to terms: one that does not answer says nothing about the terms, so it is
+    stale, never fail.
+
+    >>> terms_score(200), terms_score(404)
+    ('pass', 'stale')
+    """
+    return "pass" if http_score(status) == "pass" else "stale"
+
+
+def http_fault(answer: GradedAnswer) -> str | None:
+    """How a stored answer contradicts the HTTP status in its own evidence; None if it doesn't."""
+    status = answer.evidence.get("httpStatus") if isinstance(answer.evidence, dict) else None
+    if str(status) in ("None", "200") or answer.score in ("fail", "stale", 1):
+        return None
+    return f"{answer.question_id}: HTTP {status} is scored {answer.score}, and only 200 passes."

@@ -8,13 +8,12 @@ from typing import Any
 
 from assay.families.tools import aging, answers, gate, names, status, veto
 from assay.families.tools.aggregate import aggregate
-from assay.families.tools.checks import ModuleLists, VetoCheck
-from assay.families.tools.envelope import http_score
+from assay.families.tools.answers import http_score
+from assay.families.tools.checks import ModuleLists, VetoCheck, run_checks
 from assay.families.tools.policy import SchemaRules
 from assay.families.tools.protocol import build_prompts
 from assay.families.tools.records import NamespaceIndex, SchemaFinding, SchemaNode
 from assay.families.tools.report import grade_scores
-from assay.families.tools.server_checks import run_checks
 from assay.families.tools.source import Module, ToolSchema
 from assay.families.tools.validation import validate
 from assay.library.golden_inputs import outcomes

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from assay.canon import time_text
 from assay.errors import few
 from assay.families.tools.checks import VetoCheck
+from assay.families.tools.legibility import ShownTool, fields_of, tool_paths, tools_of
 from assay.families.tools.records import (
     CheckedParameter,
     CheckedTool,
@@ -23,7 +24,6 @@ from assay.families.tools.records import (
     ToolCheck,
     VetoOutcome,
 )
-from assay.families.tools.rules.shown import ShownTool, fields_of, tool_paths, tools_of
 from assay.families.tools.source import ToolSchema
 from assay.secrets import secret_in
 

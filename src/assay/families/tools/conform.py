@@ -29,9 +29,8 @@ from assay.families.tools.answers import (
     weighted_mean,
 )
 from assay.families.tools.ecma import canonical_text, hash8, stringify
-from assay.families.tools.entry import aggregate_partial, semantic_faults
-from assay.families.tools.forms import schema_valid
-from assay.families.tools.index_file import index_fault
+from assay.families.tools.entry import aggregate_partial, schema_valid, semantic_faults
+from assay.families.tools.index import index_fault, member_blockers, read_member
 from assay.families.tools.names import (
     FULL,
     GROUP_BOUND,
@@ -57,7 +56,6 @@ from assay.families.tools.records import (
     document,
 )
 from assay.families.tools.report import grade_scores
-from assay.families.tools.selection_index import member_blockers, read_member
 from assay.families.tools.source import ToolSchema
 from assay.families.tools.veto import TRIGGERS, check_trigger, make_veto
 from assay.files.json_files import Document, parse_json

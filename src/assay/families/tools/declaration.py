@@ -3,7 +3,7 @@ terms of service and its About page.
 
 A declaration is a claim about one version of one server, stored with the tools it was given for. It
 can only add information: it never clears what the tools or the server's start command contradict.
-How it joins the tools: `reading.declared`. What the veto checks make of it: `server_checks`.
+How it joins the tools: `server.declare`. What the veto checks make of it: `checks`.
 """
 
 from __future__ import annotations

@@ -10,15 +10,14 @@ from typing import Any
 from assay.cli import options as opt
 from assay.cli.demo import EXAMPLES, DemoPart
 from assay.errors import InputError, count
-from assay.families.tools.checks import ModuleLists, veto_of
+from assay.families.tools.checks import ModuleLists, run_checks, veto_of
 from assay.families.tools.ecma import document_bytes, hash8
+from assay.families.tools.legibility import assess
 from assay.families.tools.names import slug
 from assay.families.tools.policy import SchemaRules
 from assay.families.tools.protocol import check_scores
-from assay.families.tools.reading.files import read_schema
+from assay.families.tools.reading import read_schema
 from assay.families.tools.report import report_document, shown_text_of
-from assay.families.tools.server_checks import run_checks
-from assay.families.tools.validation import assess
 from assay.files.json_files import read_json
 from assay.installing import install_hint
 from assay.library.shelf import Shelf

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from assay.families.tools.policy import load_schema_policy
-from assay.families.tools.versions import CURRENT
+from assay.families.tools.policy import CURRENT, load_schema_policy
 from assay.library.families import RuleFamily, RuleSystem
 from assay.services.documents import DocumentKind
 
@@ -25,7 +24,7 @@ FAMILY = RuleFamily(
 
 
 def _document(name: str, title: str, used: str, *, is_input: bool = False) -> DocumentKind:
-    return DocumentKind(f"assay.families.tools.forms:all_schemas[{name}]", title, used, is_input)
+    return DocumentKind(f"assay.families.tools.entry:all_schemas[{name}]", title, used, is_input)
 
 
 DOCUMENTS = {

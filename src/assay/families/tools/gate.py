@@ -12,12 +12,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from assay.errors import InputError, printable
-from assay.families.tools.checks import ModuleLists, VetoCheck
+from assay.families.tools.checks import ModuleLists, VetoCheck, run_checks
 from assay.families.tools.ecma import hash8
+from assay.families.tools.index import ENTRIES
+from assay.families.tools.legibility import assess
 from assay.families.tools.manifest import tools_of
-from assay.families.tools.memory import ENTRIES
 from assay.families.tools.policy import SchemaRules, at_least
-from assay.families.tools.reading.files import schema_of
+from assay.families.tools.reading import schema_of
 from assay.families.tools.records import (
     GateRule,
     IndexNode,
@@ -27,11 +28,8 @@ from assay.families.tools.records import (
     ToolGate,
     ToolGateResult,
 )
-from assay.families.tools.rules import cases
-from assay.families.tools.rules.main_block import MIN_TESTS
-from assay.families.tools.server_checks import run_checks
 from assay.families.tools.status import NODE_REJECTED, STABLE
-from assay.families.tools.validation import assess
+from assay.families.tools.validation import MIN_TESTS, count_tests
 from assay.families.tools.veto import CLEAN, NOT_APPLICABLE, TRIGGERS, VETO
 from assay.registry import near_miss
 
@@ -178,7 +176,7 @@ def _inspect(
         list(tools),
         tested,
     )
-    return inspection, [name for name in tools if tested and cases.count(tools[name]) < MIN_TESTS]
+    return inspection, [name for name in tools if tested and count_tests(tools[name]) < MIN_TESTS]
 
 
 def schema_gate(

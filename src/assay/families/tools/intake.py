@@ -15,14 +15,15 @@ from assay.errors import InputError, UsageError
 from assay.families.tools.checks import GRADER, VetoCheck
 from assay.families.tools.ecma import about_hash, document_bytes, hash8
 from assay.families.tools.entry import (
+    VALIDATION_FAILED,
     EntrySubject,
     Trigger,
     blocked_entry,
     build_entry,
+    is_extended,
     regrading_trigger,
 )
-from assay.families.tools.forms import VALIDATION_FAILED, is_extended
-from assay.families.tools.index_file import INDEX, index_bytes, strict
+from assay.families.tools.index import index_bytes, strict
 from assay.families.tools.manifest import (
     about_text,
     manifest_name,
@@ -34,6 +35,7 @@ from assay.families.tools.manifest import (
 )
 from assay.families.tools.names import (
     DETERMINISTIC,
+    INDEX,
     NEUTRAL,
     NON_DETERMINISTIC,
     primitive_file,

@@ -9,7 +9,6 @@ JOBS = {
         "read FlowMCP schema modules",
         "flowmcp",
         (
-            ("quickjs", "quickjs-ng"),
             ("tree_sitter", "tree-sitter"),
             ("tree_sitter_javascript", "tree-sitter-javascript"),
             ("publicsuffixlist", "publicsuffixlist"),

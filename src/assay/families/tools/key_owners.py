@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from msgspec import Struct, ValidationError, json
 
 from assay.errors import InputError
-from assay.families.tools.forms import DATA
+from assay.families.tools.entry import DATA
 from assay.families.tools.manifest import tools_of
-from assay.families.tools.rules.tools import parameters_of
+from assay.families.tools.validation import parameters_of
 from assay.families.tools.veto import CLEAN, UNDETERMINED, VETO
 from assay.installing import import_extra
 from assay.records.typed import convert

@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from assay.families.tools import legibility
 from assay.families.tools.checks import VetoCheck
+from assay.families.tools.legibility import ALL_RULES, tool_paths
 from assay.families.tools.records import (
     LegibilityReport,
     RuleCost,
@@ -25,9 +26,7 @@ from assay.families.tools.records import (
     SchemaLegibility,
     ToolLegibility,
 )
-from assay.families.tools.rules.shown import tool_paths
 from assay.families.tools.source import ToolSchema
-from assay.families.tools.validation import ALL_RULES
 from assay.families.tools.veto import VETO
 
 BEST = 100

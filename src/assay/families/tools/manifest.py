@@ -16,8 +16,8 @@ from msgspec import Struct
 from assay.errors import InputError
 from assay.families.tools.ecma import about_hash, hash8
 from assay.families.tools.names import file_stamp, is_hash8, latest, segment
-from assay.families.tools.rules import cases
 from assay.families.tools.source import ToolSchema
+from assay.families.tools.validation import count_tests
 from assay.files.json_files import parse_json
 from assay.records.typed import convert
 
@@ -110,7 +110,7 @@ def manifest_of(schema: ToolSchema) -> Manifest:
     """The manifest of a schema, or an error if a name in it cannot be a folder."""
     tools = {}
     for name, tool in tools_of(schema.main).items():
-        tests = None if schema.kind == "mcp" else cases.count(tool)
+        tests = None if schema.kind == "mcp" else count_tests(tool)
         tools[segment(name, "tool")] = ManifestTool(hash8(tool), tests)
     about = about_text(schema.main)
     return Manifest(

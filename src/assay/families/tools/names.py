@@ -74,6 +74,9 @@ AREAS: dict[str, Area] = {
 SKEW = timedelta(minutes=5)
 """How far a grader's clock may be ahead of this machine's."""
 GRADINGS = "_gradings"
+INDEX = "index.json"
+RECORD = "_record.jsonl"
+"""What is remembered of the entries of a namespace or selection: `index.EntryRecord`."""
 MAX_SEGMENT = 120
 """The longest name that is part of a path; file systems stop at 255 bytes, and a snapshot's name
 adds time and hash.

@@ -1,7 +1,7 @@
 """One node of a grading tree: its entries in order, and what they say it is.
 
 Every entry of the node is read and checked. One that cannot be read, breaks its form or does not
-add up blocks the node, and so does one that the index remembers and that is gone: otherwise
+add up blocks the node, and so does one that is remembered and that is gone: otherwise
 spoiling or deleting a veto would lift it. A rejected node is lifted only by a new full grading that
 names the rejecting entry as the one it supersedes.
 """
@@ -19,9 +19,23 @@ from assay.errors import InputError
 from assay.families.tools.aggregate import Aggregate
 from assay.families.tools.answers import shown
 from assay.families.tools.catalogue import shortfall
-from assay.families.tools.entry import consistency_faults, recomputed, semantic_faults
-from assay.families.tools.forms import read_form, schema_faults, upgrade
-from assay.families.tools.names import FULL, GRADINGS, PARTIAL, REJECTED, file_stamp, id_moment
+from assay.families.tools.entry import (
+    consistency_faults,
+    read_form,
+    recomputed,
+    schema_faults,
+    semantic_faults,
+    upgrade,
+)
+from assay.families.tools.names import (
+    FULL,
+    GRADINGS,
+    PARTIAL,
+    RECORD,
+    REJECTED,
+    file_stamp,
+    id_moment,
+)
 from assay.families.tools.policy import SchemaRules
 from assay.families.tools.records import GradingEntry, IndexNode
 from assay.families.tools.status import (
@@ -52,7 +66,7 @@ class StoredEntry(NamedTuple):
 
 
 class LostEntry(NamedTuple):
-    """An entry that an index remembers and that is not there as it was."""
+    """An entry that the record remembers and that is not there as it was."""
 
     grading_id: str
     label: str
@@ -64,7 +78,7 @@ class LostEntry(NamedTuple):
         """What is wrong, and what to do."""
         kind = f"the veto {self.label} ({self.veto})" if self.veto else self.label
         return (
-            f"{kind}, which {'was changed' if self.changed else 'is gone'}, is named in index.json:"
+            f"{kind}, which {'was changed' if self.changed else 'is gone'}, is named in {RECORD}:"
             " restore it"
         )
 

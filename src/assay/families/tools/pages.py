@@ -15,7 +15,7 @@ from starlette.responses import Response
 from assay.errors import AssayError
 from assay.families.tools import views
 from assay.families.tools.aging import age_answers
-from assay.families.tools.forms import upgrade
+from assay.families.tools.entry import upgrade
 from assay.families.tools.legibility_score import scale
 from assay.families.tools.names import AREAS, FULL, file_stamp, stamp
 from assay.families.tools.records import (

@@ -1,4 +1,6 @@
-"""The policy of tool-schema grading. Every number is a field; none is hard-coded."""
+"""The policy of tool-schema grading: every number is a field, none is hard-coded. And the versions
+of the two systems for tool schemas, which are independent of those for workflows.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,18 @@ from msgspec import Meta
 from assay import exact
 from assay.canon import digest
 from assay.families.tools.names import LETTERS
-from assay.families.tools.versions import CURRENT, GRADING_SYSTEM
 from assay.files.json_files import Document
 from assay.records.evidence import Number
 from assay.records.shape import Faults, ShelfPart, Text, read_shelf_record
 from assay.records.systems import FIRST, Systems, Version, is_published, system_of
+
+SCORING_SYSTEM = "scoringSystem/1.0.0"
+GRADING_SYSTEM = "gradingSystem/1.0.0"
+GRADING_SPEC = "gradingSpec/2.0.1"
+SCORING_PROTOCOL = "v1"
+
+CURRENT = Systems(SCORING_SYSTEM, GRADING_SYSTEM)
+"""What this code implements; the grading system of a result is the one that its policy states."""
 
 Letter = Literal["A", "B", "C", "D", "F"]
 Tier = Literal["autonomous", "group-bound"]

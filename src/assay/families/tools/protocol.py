@@ -17,8 +17,8 @@ from assay.canon import digest, time_of, time_text
 from assay.errors import Fault, InputError, raise_faults
 from assay.families.tools.answers import HIGHEST, LOWEST, MOOT, NA_REASONS, TRANSPORT_DIMENSIONS
 from assay.families.tools.names import SKEW, is_schema_id, slug
+from assay.families.tools.policy import SCORING_PROTOCOL
 from assay.families.tools.source import ToolSchema
-from assay.families.tools.versions import SCORING_PROTOCOL
 from assay.registry import near_miss
 
 INSTRUCTIONS = (

@@ -15,8 +15,13 @@ from typing import NamedTuple
 from assay.errors import InputError
 from assay.families.tools.aggregate import latest_answers
 from assay.families.tools.aging import age_answers, stale_answers
-from assay.families.tools.entry import EntrySubject, Trigger, build_entry, regrading_trigger
-from assay.families.tools.forms import read_form
+from assay.families.tools.entry import (
+    EntrySubject,
+    Trigger,
+    build_entry,
+    read_form,
+    regrading_trigger,
+)
 from assay.families.tools.index import nodes_of
 from assay.families.tools.names import AREAS, GRADINGS
 from assay.families.tools.records import (

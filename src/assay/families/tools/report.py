@@ -16,10 +16,9 @@ from assay.canon import time_text
 from assay.families.tools.aggregate import aggregate
 from assay.families.tools.answers import EXCLUDED, shown
 from assay.families.tools.names import AUTONOMOUS, slug
-from assay.families.tools.policy import SchemaRules
+from assay.families.tools.policy import SCORING_PROTOCOL, SchemaRules
 from assay.families.tools.records import CategoricalVeto, SchemaFinding, document
 from assay.families.tools.source import ToolSchema
-from assay.families.tools.versions import SCORING_PROTOCOL
 
 
 class ReportVerdict(NamedTuple):

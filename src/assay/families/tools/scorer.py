@@ -22,9 +22,8 @@ from assay.canon import time_text
 from assay.errors import InputError
 from assay.families.tools.answers import shown
 from assay.families.tools.names import stamp
-from assay.families.tools.policy import SchemaRules
+from assay.families.tools.policy import SCORING_PROTOCOL, SchemaRules
 from assay.families.tools.protocol import check_prompts, prompts_digest, score_fault
-from assay.families.tools.versions import SCORING_PROTOCOL
 from assay.files.json_files import parse_json
 from assay.judging.client import Client, Errored, Journal
 from assay.judging.config import JudgeSpec

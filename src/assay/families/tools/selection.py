@@ -11,16 +11,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from assay import exact
 from assay.canon import time_text
 from assay.errors import Fault, InputError, raise_faults
 from assay.families.tools.answers import TECHNICAL_PERSONAS
 from assay.families.tools.ecma import hash8
-from assay.families.tools.index_file import INDEX, frozen_lock
-from assay.families.tools.names import latest
+from assay.families.tools.names import INDEX, latest
 from assay.families.tools.policy import SchemaRules
 from assay.families.tools.records import LockedMember, SelectionLock
 from assay.families.tools.status import STABLE, check_node_status
@@ -192,19 +194,20 @@ def check_ready(lock: SelectionLock | None) -> list[str]:
     return [member.schema_id for member in lock.members]
 
 
+class _Frozen(msgspec.Struct, rename="camel"):
+    lock_snapshot: msgspec.Raw = msgspec.Raw(b"")
+
+
 def frozen_bytes(home: str) -> bytes | None:
     """The frozen lock of a selection as the bytes that an index carries over: those in the index,
     else those of the newest lock file.
     """
     path = os.path.join(home, INDEX)
     if os.path.exists(path):
-        with open(path, "rb") as stream:
-            try:
-                held = frozen_lock(stream.read())
-            except ValueError:
-                held = None
-        if held is not None:
-            return held
+        with open(path, "rb") as stream, suppress(msgspec.DecodeError):
+            held = bytes(msgspec.json.decode(stream.read(), type=_Frozen).lock_snapshot)
+            if held:
+                return held
     data = _newest_file(home)
     try:
         parse_json(data or b"")

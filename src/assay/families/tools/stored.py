@@ -16,7 +16,7 @@ from assay.families.tools.checks import ModuleLists, read_module_lists
 from assay.families.tools.gate import GateEvidence, SchemaSource
 from assay.families.tools.key_owners import registrable_domain
 from assay.families.tools.policy import SchemaRules
-from assay.families.tools.reading.files import MODULES, schema_of
+from assay.families.tools.reading import MODULES, schema_of
 from assay.families.tools.records import SCHEMA_GATE, NamespaceIndex, ToolGate
 from assay.families.tools.records import document as document_of
 from assay.families.tools.tree import Tree

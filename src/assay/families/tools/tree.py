@@ -1,7 +1,8 @@
 """A grading tree on disk: snapshots of schemas, entries next to what they grade, an index for each
 namespace and selection.
 
-Nothing is ever overwritten or deleted but index.json, which can be rebuilt. Each namespace and
+Nothing is ever overwritten or deleted but index.json, which can be rebuilt; to the record of the
+entries, lines are only added. Each namespace and
 selection has a lock, so that two processes that write at once both see what the other wrote. A kill
 at any moment leaves whole files and, at worst, a hidden part file that nothing reads. The tree has
 no links. `intake` reads and writes it.
@@ -21,12 +22,18 @@ from assay.canon import time_text
 from assay.errors import InputError, UsageError
 from assay.families.tools.catalogue import QUESTIONS, read_catalogue
 from assay.families.tools.ecma import document_bytes, namespace_hash
-from assay.families.tools.index import declared_about, namespace_index, status_in
-from assay.families.tools.index_file import INDEX, write_index
+from assay.families.tools.index import (
+    EntryRecord,
+    declared_about,
+    namespace_index,
+    selection_index,
+    status_in,
+    write_index,
+)
 from assay.families.tools.manifest import Manifest, Snapshot, read_manifest, snapshot_of
-from assay.families.tools.memory import Memory
 from assay.families.tools.names import (
     GRADINGS,
+    INDEX,
     area_of,
     file_stamp,
     grading_file,
@@ -60,7 +67,6 @@ from assay.families.tools.selection import (
     member_ids,
     read_lock,
 )
-from assay.families.tools.selection_index import selection_index
 from assay.files.atomic import atomic_create, atomic_write, refuse_links_out
 from assay.files.json_files import parse_json
 from assay.registry import near_miss
@@ -236,7 +242,7 @@ class Tree:
             stored,
             live or self.live_hash(area, names),
             self.rules,
-            lost=Memory(self.home(*owner_of(area, names))).take(home, stored),
+            lost=EntryRecord(self.home(*owner_of(area, names))).take(home, stored),
             catalogue=self.catalogue(),
         )
 
@@ -321,6 +327,7 @@ class Tree:
         """Rebuild the index of a namespace or selection, and write it if it changed."""
         index = self.index(kind, name, known=known)
         home = self.home(kind, name)
+        EntryRecord(home).keep(index)
         lock = frozen_bytes(home) if kind == "selections" else None
         write_index(os.path.join(home, INDEX), index, lock)
         return index

@@ -22,17 +22,24 @@ from assay.cli.ledger import stored, storing
 from assay.errors import ExitCode, Fault, InputError, UsageError, count, printable
 from assay.families.tools import protocol
 from assay.families.tools import views as view
-from assay.families.tools.checks import ModuleLists, VetoCheck, read_module_lists, veto_of
+from assay.families.tools.checks import (
+    ModuleLists,
+    VetoCheck,
+    read_module_lists,
+    run_checks,
+    veto_of,
+)
+from assay.families.tools.declaration import read_declaration
 from assay.families.tools.ecma import document_bytes, hash8, script_bytes
 from assay.families.tools.entry import (
     TRIGGERS,
     Trigger,
     consistency_faults,
+    faults_by,
     recomputed,
+    schema_faults,
     semantic_faults,
 )
-from assay.families.tools.envelope import PLACE
-from assay.families.tools.forms import faults_by, schema_faults
 from assay.families.tools.gate import (
     GateEvidence,
     SchemaSource,
@@ -40,8 +47,14 @@ from assay.families.tools.gate import (
     schemas_named,
     unread_reason,
 )
-from assay.families.tools.index import INDEX_VERSION, namespace_index, next_ungraded, nodes_of
-from assay.families.tools.index_file import INDEX, contradictions, index_fault
+from assay.families.tools.index import (
+    INDEX_VERSION,
+    contradictions,
+    index_fault,
+    namespace_index,
+    next_ungraded,
+    nodes_of,
+)
 from assay.families.tools.intake import (
     AREA,
     Written,
@@ -52,10 +65,12 @@ from assay.families.tools.intake import (
     record_scores,
 )
 from assay.families.tools.key_owners import read_aliases
+from assay.families.tools.legibility import ALL_RULES, assess
 from assay.families.tools.legibility_score import BEST, report_of, scale, score_schema
 from assay.families.tools.names import (
     FULL,
     GRADINGS,
+    INDEX,
     PARTIAL,
     parse_stamp,
     report_name,
@@ -63,8 +78,8 @@ from assay.families.tools.names import (
     slug,
 )
 from assay.families.tools.policy import SchemaRules, at_least
-from assay.families.tools.reading.files import source_of
-from assay.families.tools.record import record
+from assay.families.tools.reading import read_folder, read_schema, source_of
+from assay.families.tools.record import PLACE, record
 from assay.families.tools.records import (
     GradingEntry,
     IndexNode,
@@ -78,26 +93,26 @@ from assay.families.tools.records import (
     SelectionIndex,
     ToolGateResult,
     document,
+    plain_check,
 )
 from assay.families.tools.regrade import RegradeOutcome, primitive, regrade, stale_nodes
 from assay.families.tools.report import report_document, shown_text_of
 from assay.families.tools.sarif import sarif
 from assay.families.tools.scorer import PromptJudge, command_judge, endpoint_judge, score_prompts
-from assay.families.tools.server_checks import run_checks
 from assay.families.tools.source import ToolSchema
 from assay.families.tools.status import letter_status
 from assay.families.tools.tree import OWNERS, Tree, next_moment, owner_of
-from assay.families.tools.validation import ALL_RULES, assess
 from assay.files.atomic import atomic_create, write_file
 from assay.files.inputs import open_input
 from assay.files.json_files import parse_json, read_json
 from assay.files.yaml_files import is_yaml_name, parse_yaml, read_entry
 from assay.grouping import grouped
+from assay.judging.config import load_judge
 from assay.records.typed import convert
 from assay.registry import near_miss
 
 if TYPE_CHECKING:
-    from assay.families.tools.reading.declared import Launch
+    from assay.families.tools.server import Launch
     from assay.services.storing import Store
     from assay.store.drafts import Draft
 
@@ -181,7 +196,13 @@ DATA = arg(
     default="grading-data",
     help="the grading tree (default: grading-data)",
 )
-NAMES = arg("names", nargs="*", metavar="NAME", help="namespaces or selections (default: all)")
+NAMES = arg(
+    "names",
+    kind="text",
+    nargs="*",
+    metavar="NAME",
+    help="namespaces or selections (default: all)",
+)
 
 
 def rules_of(options: Options) -> SchemaRules:
@@ -326,7 +347,7 @@ def assess_all(sources: Sources, lists: Lists) -> list[Assessed]:
 
 def read_sources(options: Options) -> Sources:
     """The schemas that the options name; exactly one source."""
-    given = opt.given_of(options, "path", "mcp", "mcp_url", "snapshot")
+    given, options = opt.given_of(options, "path", "mcp", "mcp_url", "snapshot")
     if len(given) != 1:
         raise UsageError(
             "CLI-001",
@@ -336,8 +357,6 @@ def read_sources(options: Options) -> Sources:
         )
     if options.mcp or options.mcp_url:
         return Sources([_read_server(options)])
-    from assay.families.tools.reading import files, folders
-
     if options.path and os.path.isdir(options.path):
         if options.declare:
             raise UsageError(
@@ -345,11 +364,11 @@ def read_sources(options: Options) -> Sources:
                 f"--declare is about one server, and {options.path} is a folder.",
                 fix="Name the snapshot of the server.",
             )
-        folder = folders.read_folder(options.path)
+        folder = read_folder(options.path)
         for schema in folder.schemas:
             _refuse_own_declaration(schema)
         return Sources(list(folder.schemas), list(folder.unread), list(folder.skipped), True)
-    schema = files.read_schema(options.snapshot or options.path)
+    schema = read_schema(options.snapshot or options.path)
     _refuse_own_declaration(schema)
     return Sources([_declared(options, schema)])
 
@@ -371,16 +390,14 @@ def _declared(options: Options, schema: ToolSchema, launch: Launch | None = None
     """The tools of a server with the declaration that the options name, if they name one."""
     if not options.declare:
         return schema
-    from assay.families.tools.declaration import read_declaration
-    from assay.families.tools.reading.declared import Launch, declare
+    from assay.families.tools.server import Launch, declare
 
     declaration = read_declaration(options.declare)
     return declare(schema, declaration, launch or Launch(), where=options.declare)
 
 
 def _read_server(options: Options) -> ToolSchema:
-    from assay.families.tools.reading import server
-    from assay.families.tools.reading.declared import Launch
+    from assay.families.tools.server import Launch, read_http, read_stdio
 
     if options.mcp_url:
         headers, names = {}, []
@@ -390,7 +407,7 @@ def _read_server(options: Options) -> ToolSchema:
                 raise UsageError("CLI-001", "a header is 'NAME: VALUE'.")
             headers[name.strip()] = os.path.expandvars(value.strip())
             names += re.findall(r"\$\{?(\w+)", value)
-        schema = server.read_http(options.mcp_url, timeout_s=options.timeout, headers=headers)
+        schema = read_http(options.mcp_url, timeout_s=options.timeout, headers=headers)
         host = urlsplit(options.mcp_url).hostname or ""
         return _declared(options, schema, Launch(host=host, env=names))
     try:
@@ -401,7 +418,7 @@ def _read_server(options: Options) -> ToolSchema:
     if missing:
         raise UsageError("CLI-001", f"the environment has no {', '.join(missing)}.")
     env = {name: os.environ[name] for name in options.env}
-    schema = server.read_stdio(command, timeout_s=options.timeout, env=env)
+    schema = read_stdio(command, timeout_s=options.timeout, env=env)
     return _declared(options, schema, Launch(command=command, env=options.env))
 
 
@@ -467,7 +484,6 @@ def check_drafts(
 ) -> list[Draft]:
     """What a ledger keeps of a check: one record per schema."""
     from assay.families.tools.checked import tool_check
-    from assay.families.tools.records import plain_check  # only where a check is stored
     from assay.store.drafts import draft
 
     return [
@@ -1338,7 +1354,7 @@ def _report_lines(made: dict[str, Any], item: Assessed) -> Iterator[str]:
 
 
 def _score(options: Options) -> int:
-    judge = _judge(options)
+    judge, model = _judge(options)
     rules, now = rules_of(options), now_of(options)
     results: list[dict[str, Any]] = []
     unstable = 0
@@ -1349,7 +1365,7 @@ def _score(options: Options) -> int:
             rules,
             now=now,
             repeat=options.repeat,
-            model=options.model,
+            model=model,
             harness_version=options.judge_version,
             program_version=__version__,
             where=source,
@@ -1379,14 +1395,13 @@ def _score_lines(options: Options, results: list[dict[str, Any]]) -> Iterator[st
     yield f"next: assay tools grade{path} --consume-scores {options.output or where}"
 
 
-def _judge(options: Options) -> PromptJudge:
+def _judge(options: Options) -> tuple[PromptJudge, str | None]:
+    """The judge, and the model for the record."""
     if not is_yaml_name(options.judge):
-        return command_judge(options.judge, timeout_s=options.timeout)
-    from assay.judging.config import load_judge
+        return command_judge(options.judge, timeout_s=options.timeout), options.model
 
     spec = load_judge(read_entry(options.judge, "judge"))
-    options.model = options.model or spec.model
-    return endpoint_judge(spec)
+    return endpoint_judge(spec), options.model or spec.model
 
 
 def _jobs(prompts: str, output: str | None) -> list[tuple[str, str]]:
@@ -1602,6 +1617,7 @@ COMMANDS = {
         (
             arg(
                 "names",
+                kind="text",
                 nargs="+",
                 metavar="NAMESPACE[.SCHEMA]",
                 help="a whole namespace, or one of its schemas",
@@ -1619,7 +1635,7 @@ COMMANDS = {
         " first, sources under their plain names, strict entries.",
         "assay tools export openmeteo -o out/openmeteo",
         (
-            arg("name", metavar="NAME", help="a namespace or selection"),
+            arg("name", kind="text", metavar="NAME", help="a namespace or selection"),
             arg(
                 "-o",
                 "--output",
@@ -1736,6 +1752,7 @@ COMMANDS = {
             ),
             arg(
                 "--judge",
+                offers="files",
                 kind="text",
                 trust="trusted",
                 metavar="J",

@@ -62,7 +62,7 @@ from assay.views.blocks import (
 )
 from assay.views.grade_line import outcome
 from assay.views.markdown import ROWS as MARKDOWN_ROWS
-from assay.views.markdown_view import view
+from assay.views.markdown import view
 from assay.views.pieces import (
     Piece,
     absent,

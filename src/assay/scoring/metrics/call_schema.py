@@ -170,7 +170,6 @@ def _check(name: str, arguments: dict[str, Any], schema: Any, *, closed: bool) -
 @lru_cache(maxsize=1024)
 def _contract(text: bytes, closed: bool) -> Contract:
     # imported late: the validator takes as long to load as all the rest, and many runs need none
-    from assay.records.contract import Contract
 
     schema = standard_schema(parse_json(text))
     if closed and isinstance(schema, dict) and "additionalProperties" not in schema:

@@ -20,6 +20,7 @@ from starlette.responses import RedirectResponse, Response
 
 from assay.errors import AssayError, InputError, NotEnoughEvidence
 from assay.records.decision import read_decision
+from assay.records.samples import SampleRow, SampleTexts, SideName, TextCollector, page_of
 from assay.release.policy import ReleasePolicy, ReleaseRules, make_release_rules
 from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal
@@ -44,7 +45,7 @@ from assay.services.stored_compare import DecidedSides, ReleaseSide, choose_for,
 from assay.services.stored_sides import Take, decision_drafts
 from assay.store.baselines import find_baseline, list_baselines
 from assay.store.drafts import Draft, draft
-from assay.store.listing import grades_of
+from assay.store.reading import grades_of
 from assay.views.blocks import (
     Button,
     Details,
@@ -58,29 +59,25 @@ from assay.views.blocks import (
     section,
 )
 from assay.views.compare import (
+    ON_A_PAGE,
+    UNMOVED,
+    ComparedSample,
     CompareForm,
+    CompareQuery,
     Version,
+    compare_samples,
+    count_movements,
     decision_parts,
     movement_chips,
     order_hint,
     page_links,
     samples_table,
     search_box,
+    select_compared,
     versions_table,
 )
-from assay.views.compare_rows import (
-    ON_A_PAGE,
-    UNMOVED,
-    ComparedSample,
-    CompareQuery,
-    compare_samples,
-    count_movements,
-    select_compared,
-)
-from assay.views.decision_samples import NAMED, SampleTexts, SideName, TextCollector, new_failures
+from assay.views.decision import NAMED, new_failures
 from assay.views.pieces import address, link, phrase, sentence, strong
-from assay.views.sample_query import page_of
-from assay.views.samples import SampleRow
 
 _BARS = {
     "tolerance": "tolerance {:g} points",

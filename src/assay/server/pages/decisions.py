@@ -15,6 +15,14 @@ from starlette.responses import Response
 
 from assay import exact
 from assay.records.decision import DECISION_SCHEMA, Decision, read_decision
+from assay.records.samples import (
+    NO_TEXTS,
+    SideName,
+    TextCollector,
+    Texts,
+    sample_evidence,
+    sample_grade,
+)
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.layout import Cursor, PageRoute, RecordList, Text, block, page, record_page
@@ -24,21 +32,18 @@ from assay.services.evaluations import StoredEvaluation, evaluation_label, list_
 from assay.services.samples import evaluation_of_runs
 from assay.services.stored_sides import DecisionEvidence, evidence_of_decision
 from assay.store.drafts import Item
-from assay.store.listing import grades_of
-from assay.store.recent import SIDES, SideWorkflows, sides_of
+from assay.store.reading import SIDES, SideWorkflows, grades_of, sides_of
 from assay.views.blocks import Column, Empty, Facts, Field, Paragraph, Part, Section, Table, section
 from assay.views.charts import Chart
 from assay.views.charts.decisions import ScorePair
-from assay.views.decision import OUTCOMES
-from assay.views.decision_samples import (
-    NO_TEXTS,
-    SideName,
-    TextCollector,
-    Texts,
+from assay.views.decision import (
+    MAX_ROWS,
+    OUTCOMES,
+    decision_charts,
+    decision_view,
     samples_to_show,
     title_in,
 )
-from assay.views.decision_sections import MAX_ROWS, decision_charts, decision_view
 from assay.views.pieces import (
     address,
     clip,
@@ -51,7 +56,6 @@ from assay.views.pieces import (
     verdict,
 )
 from assay.views.pieces import listed as listed_pieces
-from assay.views.samples import sample_evidence, sample_grade
 
 MOST = 1000
 """Up to this many runs of a side, every pair is shown."""

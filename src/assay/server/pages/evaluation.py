@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import RedirectResponse, Response
 
+from assay.records.samples import SampleQuery, count_samples, page_of, read_query
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.compare import BASELINE
@@ -18,15 +19,14 @@ from assay.server.state import SERVICES, Services
 from assay.services.evaluations import LATEST, StoredEvaluation
 from assay.services.samples import SampleView, policies_of, view_samples, with_texts
 from assay.services.stored_sides import evidence_of_decision
+from assay.views.evaluation import import_notes, unchecked, versioned
 from assay.views.evaluation_page import (
     Reference,
     evaluation_figures,
     evaluation_lead,
     samples_region,
 )
-from assay.views.evaluations import import_notes, unchecked, versioned
 from assay.views.pieces import address, link, listed, verdict
-from assay.views.sample_query import SampleQuery, count_samples, page_of, read_query
 from assay.views.sample_table import SampleLinks, criterion_columns
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -12,10 +12,9 @@ from assay.server.pages.layout import Cursor, PageRoute, RecordList, Text, recor
 from assay.server.state import SERVICES, Services
 from assay.services.evaluations import read_brief
 from assay.store.drafts import Item
-from assay.store.listing import evaluation_tags
-from assay.store.names import seen
+from assay.store.reading import evaluation_tags, seen
 from assay.views.blocks import Empty, Field, Table
-from assay.views.evaluations import evaluations_list
+from assay.views.evaluation import evaluations_list
 from assay.views.pieces import address
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)

@@ -23,8 +23,7 @@ from assay.server.served import served
 from assay.server.state import SERVICES, Services
 from assay.views import drawing
 from assay.views.charts import Chart, grades, steps
-from assay.views.media import PICTURES, read_media, sniffed
-from assay.views.values import json_text, part_at
+from assay.views.values import PICTURES, json_text, part_at, read_media, sniffed
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 MEDIA = {

@@ -33,7 +33,7 @@ from assay.server.routes.library import plain
 from assay.server.state import SERVICES, Services, check_name, on_shelf
 from assay.services.samples import NEWEST_LOOKED_AT as LOOKED_AT
 from assay.services.samples import evaluations_graded_by
-from assay.store.recent import GradedBy
+from assay.store.reading import GradedBy
 from assay.views.blocks import (
     Column,
     Details,
@@ -49,7 +49,7 @@ from assay.views.blocks import (
     contents,
     section,
 )
-from assay.views.evaluations import versioned
+from assay.views.evaluation import versioned
 from assay.views.events import plain as plain_event
 from assay.views.pieces import (
     absent,

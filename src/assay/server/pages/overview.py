@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from assay.errors import count
 from assay.records.decision import DECISION_SCHEMA
-from assay.records.evaluation import Evaluation
+from assay.records.evaluation import Evaluation, WorkflowBaseline
 from assay.server import lookup
 from assay.server.auth import READ, Principal
 from assay.server.pages.evaluations import FIRST
@@ -27,15 +27,14 @@ from assay.server.state import SERVICES, Services
 from assay.services.evaluations import StoredEvaluation, read_evaluation
 from assay.services.samples import WorkflowState, listed_workflows, sample_rows, workflow_states
 from assay.stats.intervals import wilson
-from assay.store import jobs, recent
-from assay.store.listing import GradeOf, grades_of
-from assay.store.names import ActiveWorkflow
+from assay.store import events, executions, reading
+from assay.store.reading import ActiveWorkflow, GradeOf, grades_of
 from assay.views.blocks import Empty, Group, Pager, Paragraph, Part, Section, Sentences, section
 from assay.views.charts import Chart
 from assay.views.decision import decided as decided_as
-from assay.views.evaluations import unchecked
+from assay.views.evaluation import unchecked
 from assay.views.pieces import address, clip, link, moment, phrase, small, verdict
-from assay.views.workflow_card import CardBaseline, CardRuns, runs_card, trend, workflow_card
+from assay.views.workflow_card import CardRuns, runs_card, trend, workflow_card
 
 FAILED_LOOKED_AT = 200
 JOBS = 8
@@ -87,7 +86,7 @@ def alarms_of(services: Services, project: str) -> list[Alarm]:
     """What needs attention besides the evaluations."""
     database = services.ledger.database
     alarms = [
-        *_of_decisions(recent.newest(database, project, "decision", limit=DECIDED)),
+        *_of_decisions(reading.newest(database, project, "decision", limit=DECIDED)),
         *_of_gates(services, project),
         *_of_runs(services, project),
         *(
@@ -104,8 +103,8 @@ def alarms_of(services: Services, project: str) -> list[Alarm]:
             address("runs", workflow=job.request()["workflow"]["id"]),
             job.created_at,
         )
-        for job in jobs.newest(database, project, limit=JOBS)
-        if job.state == jobs.FAILED
+        for job in executions.newest(database, project, limit=JOBS)
+        if job.state == events.FAILED
     ]
     return alarms
 
@@ -157,12 +156,12 @@ def _of_workflow(state: WorkflowState) -> Iterable[Alarm]:
             )
 
 
-def _called(baseline: CardBaseline) -> str:
+def _called(baseline: WorkflowBaseline) -> str:
     named = f"the baseline {clip(baseline.name, NAME)}"
     return named if baseline.name else "an earlier evaluation"
 
 
-def _lost(name: str, evaluation: Evaluation, baseline: CardBaseline) -> Alarm:
+def _lost(name: str, evaluation: Evaluation, baseline: WorkflowBaseline) -> Alarm:
     """An alarm for samples that were left out, because they can't fail."""
     of = baseline.evaluation
     before = f"baseline:{baseline.name}" if of is None else of.id
@@ -176,7 +175,7 @@ def _lost(name: str, evaluation: Evaluation, baseline: CardBaseline) -> Alarm:
     )
 
 
-def _worse(baseline: CardBaseline | None) -> Evaluation | None:
+def _worse(baseline: WorkflowBaseline | None) -> Evaluation | None:
     """The evaluation that the newest one is shown to be worse than; None if there is none."""
     if baseline is None or baseline.evaluation is None or baseline.difference is None:
         return None
@@ -184,14 +183,14 @@ def _worse(baseline: CardBaseline | None) -> Evaluation | None:
     return baseline.evaluation if high is not None and high < 0 else None
 
 
-def _fault(job: jobs.Job) -> str:
+def _fault(job: executions.Job) -> str:
     """Why a job failed, as a sentence without a full stop."""
     last = next(iter(reversed(job.progress.get("faults") or [])), None)
     message = last.get("message") if isinstance(last, dict) else None
     return clip(message, 200, absent_as="no reason given").removesuffix(".")
 
 
-def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:
+def _of_decisions(decided: Sequence[reading.Brief]) -> Iterable[Alarm]:
     """The newest decision of each kind, if it didn't pass; older ones are ignored."""
     known = [
         decision
@@ -216,7 +215,7 @@ def _of_decisions(decided: Sequence[recent.Brief]) -> Iterable[Alarm]:
 
 
 def _of_gates(services: Services, project: str) -> Iterable[Alarm]:
-    bodies = recent.bodies(
+    bodies = reading.bodies(
         services.ledger.database, project, "grade", limit=FAILED_LOOKED_AT, passed=False
     )
     runs_of: dict[str, list[int]] = {}
@@ -241,7 +240,7 @@ def _of_gates(services: Services, project: str) -> Iterable[Alarm]:
 
 
 def _of_runs(services: Services, project: str) -> Iterable[Alarm]:
-    newest = recent.newest(services.ledger.database, project, "run", limit=RUNS_LOOKED_AT)
+    newest = reading.newest(services.ledger.database, project, "run", limit=RUNS_LOOKED_AT)
     among = f" of the last {RUNS_LOOKED_AT:,}" if len(newest) == RUNS_LOOKED_AT else ""
     for status, words in ENDED_BADLY.items():
         ended = [run for run in newest if run.status == status]
@@ -378,7 +377,7 @@ def _grades(services: Services, project: str, workflow: str) -> CardRuns | None:
     and verdicts of different policies are never combined.
     """
     database = services.ledger.database
-    runs = recent.newest(database, project, "run", limit=GRADES, workflow=workflow)
+    runs = reading.newest(database, project, "run", limit=GRADES, workflow=workflow)
     grades = grades_of(database, project, [run.digest for run in runs])
     newest = [(run, grades[run.digest][-1]) for run in runs if run.digest in grades]
     if not newest:
@@ -400,7 +399,7 @@ def workflow_chart(services: Services, project: str, digest: str, name: str) -> 
     database = services.ledger.database
     if name != "pass-rates":
         return None
-    of = recent.newest(database, project, "evaluation", limit=1, before=item.seq + 1)
+    of = reading.newest(database, project, "evaluation", limit=1, before=item.seq + 1)
     workflow = of[0].workflow if of and of[0].digest == item.digest else None
     if workflow is None:
         return None

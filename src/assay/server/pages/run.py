@@ -15,7 +15,21 @@ from starlette.responses import Response
 from assay.errors import AssayError
 from assay.files.json_files import Document
 from assay.records.evidence import Run, title_of
+from assay.records.grade_line import GradeLine
 from assay.records.reading import read_run
+from assay.records.samples import (
+    QUESTIONS,
+    SampleEvidence,
+    SampleQuery,
+    SampleRow,
+    SampleRun,
+    answer_text,
+    main_text,
+    neighbours,
+    read_query,
+    sample_evidence,
+    select_samples,
+)
 from assay.server.auth import READ, Principal
 from assay.server.lookup import RunWithGrades, run_with_grades
 from assay.server.pages.layout import SENT, PageRoute, page
@@ -28,9 +42,8 @@ from assay.services.evaluations import StoredEvaluation, find_evaluation
 from assay.services.replay import replay
 from assay.services.samples import evaluations_of, other_versions, sample_rows, view_samples
 from assay.store import events
-from assay.store.drafts import Item, Link
-from assay.store.facets import key
-from assay.store.listing import grades_of
+from assay.store.drafts import Item, Link, key
+from assay.store.reading import grades_of
 from assay.views.blocks import (
     Button,
     Column,
@@ -47,8 +60,7 @@ from assay.views.blocks import (
     parts_of,
     section,
 )
-from assay.views.grade_line import GradeLine, outcome
-from assay.views.grounding import grounding
+from assay.views.grade_line import outcome
 from assay.views.pieces import (
     Piece,
     absent,
@@ -67,6 +79,7 @@ from assay.views.pieces import (
     small,
     verdict,
 )
+from assay.views.run import grounding, timeline, tool_calls
 from assay.views.sample import (
     LONGEST,
     OtherAnswer,
@@ -77,17 +90,6 @@ from assay.views.sample import (
     verdict_line,
     versions,
 )
-from assay.views.sample_query import SampleQuery, neighbours, read_query, select_samples
-from assay.views.samples import (
-    QUESTIONS,
-    SampleEvidence,
-    SampleRow,
-    SampleRun,
-    answer_text,
-    main_text,
-    sample_evidence,
-)
-from assay.views.trace import timeline, tool_calls
 from assay.views.values import json_text
 
 SHOWN = 20

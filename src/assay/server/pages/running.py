@@ -27,12 +27,12 @@ from assay.server.problems import Problem
 from assay.server.routes import executions as execution_routes
 from assay.server.state import SERVICES, Services
 from assay.stats.intervals import wilson
-from assay.store import events, executions, jobs, recent
+from assay.store import events, executions, reading
+from assay.store.drafts import key
 from assay.store.events import StoredEvent
-from assay.store.facets import key
-from assay.store.jobs import Job
+from assay.store.executions import Job
 from assay.store.queue import now_ms
-from assay.store.recent import LiveBrief
+from assay.store.reading import LiveBrief
 from assay.views.blocks import Column, Facts, Group, Paragraph, Part, Polled, Table, section
 from assay.views.pieces import (
     absent,
@@ -133,9 +133,11 @@ def _running(services: Services, principal: Principal) -> RunningNow:
     database, project = services.ledger.database, principal.project
     may_cancel = "write" in principal.scopes
     busy = [
-        job for job in jobs.newest(database, project, limit=LOOKED_AT) if job.state in jobs.OPEN
+        job
+        for job in executions.newest(database, project, limit=LOOKED_AT)
+        if job.state in executions.OPEN
     ]
-    live = list(recent.live(database, project, (events.RUNNING,), limit=LOOKED_AT))
+    live = list(reading.live(database, project, (events.RUNNING,), limit=LOOKED_AT))
     rows = [
         *(_evaluation(services, job, may_cancel=may_cancel) for job in busy[:SHOWN]),
         *(_posted(run, may_cancel=may_cancel) for run in live[:SHOWN]),
@@ -165,15 +167,15 @@ def _evaluation(services: Services, job: Job, *, may_cancel: bool) -> list[str]:
         number(rate.value, interval=rate, n=ended, percent=True, absent_as="no run has ended"),
         moment(job.created_at),
         post("Cancel", address("running", "evaluations", job.id, "cancel"), request["name"])
-        if may_cancel and job.state in (jobs.QUEUED, jobs.RUNNING)
+        if may_cancel and job.state in (events.QUEUED, events.RUNNING)
         else "",
     ]
 
 
 def state_text(job: Job) -> str:
     """The state of a job, or that its server is gone."""
-    silent = now_ms() - job.beat_ms > jobs.STALE_MS
-    if job.state == jobs.RUNNING and (silent or is_dead(job.owner or "")):
+    silent = now_ms() - job.beat_ms > executions.STALE_MS
+    if job.state == events.RUNNING and (silent or is_dead(job.owner or "")):
         return verdict("stale", "Stopped: its server is gone, and another server must take over")
     return verdict(job.state)
 

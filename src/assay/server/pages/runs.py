@@ -19,8 +19,8 @@ from assay.server.pages.layout import Cursor, PageRoute, Text, page
 from assay.server.pages.run import COLUMNS, brief_runs, part_of, reasons, rows_of_runs
 from assay.server.run_pages import is_within, read_span, run_page
 from assay.server.state import SERVICES, Services
-from assay.store import recent
-from assay.store.names import seen
+from assay.store import reading
+from assay.store.reading import seen
 from assay.views.blocks import Empty, Field, Filters, Pager, Part, Region, Table
 from assay.views.pieces import address
 
@@ -219,7 +219,7 @@ def _by_text(
     services: Services, project: str, query: RunQuery, span: Mapping[str, str], after: int | None
 ) -> dict[str, Any]:
     """Runs whose id contains a text, among the next LOOKED_AT, that match the other filters."""
-    search = recent.containing(
+    search = reading.containing(
         services.ledger.database,
         project,
         query["q"] or "",

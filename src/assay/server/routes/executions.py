@@ -39,11 +39,9 @@ from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
 from assay.services.evaluations import check_name
 from assay.store import executions as stored
-from assay.store import jobs
 from assay.store.events import DONE, FAILED
-from assay.store.executions import Placed, Planned
-from assay.store.jobs import Job
-from assay.store.listing import grades_of
+from assay.store.executions import Job, Placed, Planned
+from assay.store.reading import grades_of
 
 SCHEMA = "assay.execution/1"
 ADDRESS = "/api/v1/executions"
@@ -86,7 +84,7 @@ async def accept(request: Request, services: Services, principal: Principal, tre
             fix="Wait for one of them, or cancel it.",
             headers={"Retry-After": "30"},
         )
-    job = jobs.new(name, principal.project, encode(plan.kept), author=principal.author)
+    job = stored.new(name, principal.project, encode(plan.kept), author=principal.author)
     try:
         await asyncio.to_thread(stored.create, database, job, plan.runs)
     except stored.RunTaken as taken:
@@ -245,7 +243,7 @@ def list_executions(
     request: Request, principal: Principal = READ, services: Services = SERVICES
 ) -> Response:
     """The last fifty."""
-    newest = jobs.newest(services.ledger.database, principal.project)
+    newest = stored.newest(services.ledger.database, principal.project)
     return bodies.answer(request, {"items": [_brief(job) for job in newest]})
 
 
@@ -319,7 +317,7 @@ async def cancel(request: Request, principal: Principal, execution_id: str) -> J
             where="execution_id",
             fix="Only an execution that is queued or running can be cancelled.",
         )
-    after = await asyncio.to_thread(jobs.cancel, services.ledger.database, job)
+    after = await asyncio.to_thread(stored.cancel, services.ledger.database, job)
     executor: Executor = request.app.state.executor
     executor.wake()
     return after or job
@@ -327,7 +325,7 @@ async def cancel(request: Request, principal: Principal, execution_id: str) -> J
 
 def _find(services: Services, principal: Principal, name: str) -> Job:
     plain = name.isascii() and name.isalnum() and len(name) <= 40
-    job = jobs.find(services.ledger.database, principal.project, name) if plain else None
+    job = stored.find(services.ledger.database, principal.project, name) if plain else None
     if job is None:
         raise lookup.absent("execution", name)
     return job

@@ -20,7 +20,7 @@ from assay.server.problems import Problem
 from assay.server.routing import Route
 from assay.server.state import SERVICES, Services, check_name, on_shelf
 from assay.services.documents import document_kinds
-from assay.store.names import seen
+from assay.store.reading import seen
 
 router = APIRouter(route_class=Route, prefix="/api/v1", tags=["library"], responses=openapi.EVERY)
 MAX_TREE_FILE = 16 * 1024 * 1024

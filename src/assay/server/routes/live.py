@@ -29,11 +29,11 @@ from assay.server.routing import Route
 from assay.server.state import SERVICES, Services
 from assay.server.streams import LiveStream
 from assay.store import events as stored_events
+from assay.store.drafts import key as index_key
 from assay.store.events import Event, RunUpdate
-from assay.store.facets import key as index_key
-from assay.store.serving import now_text
+from assay.store.tables import now_text
 from assay.views import events
-from assay.views.event_schema import inlined
+from assay.views.events import inlined
 
 router = APIRouter(
     route_class=Route, prefix="/api/v1/runs", tags=["events"], responses=openapi.EVERY

@@ -16,8 +16,8 @@ from assay.server.routes import executions
 from assay.server.routing import Route, reads
 from assay.server.run_pages import run_page
 from assay.server.state import SERVICES, Services
-from assay.store.listing import grades_of
-from assay.views.event_schema import inlined
+from assay.store.reading import grades_of
+from assay.views.events import inlined
 
 ADDRESS = "/api/v1/runs"
 _EXECUTION = executions.SCHEMA.encode()

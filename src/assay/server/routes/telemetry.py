@@ -33,7 +33,7 @@ from assay.server.state import SERVICES, Services
 from assay.services.storing import links_draft
 from assay.store import queue
 from assay.store import traces as stored
-from assay.store.database_errors import is_away
+from assay.store.databases import is_away
 from assay.store.drafts import Link
 from assay.store.traces import Due, TraceSpans
 from assay.tracing.genai import MAX_SPANS, is_run

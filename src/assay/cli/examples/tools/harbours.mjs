@@ -1,4 +1,4 @@
-const UNITS = [ 'metric', 'imperial' ]
+const UNITS = 'enum(metric,imperial)'
 
 export const main = {
     namespace: 'tidewatch',
@@ -29,7 +29,7 @@ export const main = {
             description: 'The next high and low waters of one harbour, soonest first.',
             parameters: [
                 { position: { key: 'harbourId', value: '{{USER_PARAM}}', location: 'insert' }, z: { primitive: 'string()', options: [], description: 'Harbour id as findHarbour returns it' } },
-                { position: { key: 'units', value: '{{USER_PARAM}}', location: 'query' }, z: { primitive: `enum(${UNITS.join( ',' )})`, options: [ 'optional()' ], description: 'metric or imperial; metric if left out' } }
+                { position: { key: 'units', value: '{{USER_PARAM}}', location: 'query' }, z: { primitive: UNITS, options: [ 'optional()' ], description: 'metric or imperial; metric if left out' } }
             ],
             meta: { isReadOnly: true, isConcurrencySafe: true, isDestructive: false, searchHint: 'high water, low water', aliases: [], alwaysLoad: false },
             tests: [ { _description: 'Known id', harbourId: 'ham' }, { _description: 'Imperial', harbourId: 'ham', units: 'imperial' }, { _description: 'Another', harbourId: 'rot' } ],

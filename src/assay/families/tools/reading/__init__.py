@@ -1,1 +1,0 @@
-"""Reading tool schemas without trusting them: modules, data files, snapshots, live servers."""

@@ -1,0 +1,1 @@
+"""Assay for coding agents, over the Model Context Protocol."""

@@ -1,0 +1,1 @@
+"""A project: its assay.yaml, what its names mean, and what grades its runs."""
