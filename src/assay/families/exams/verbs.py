@@ -21,7 +21,6 @@ from assay.cli.parsing import Options
 from assay.cli.progress import Progress
 from assay.errors import ExitCode, InputError, NotEnoughEvidence, ShelfError, UsageError
 from assay.families.exams import schedule, views
-from assay.families.exams import views as junit
 from assay.families.exams.answers import (
     Answers,
     answer_lines,
@@ -67,11 +66,12 @@ from assay.registry import is_path
 from assay.release.baseline import StoredBaseline, changed, store
 from assay.scoring.checks import step_name, unknown_step
 from assay.services.named_baselines import find_named
-from assay.services.storing import Store
 from assay.store.baselines import evidence_of_baseline
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from assay.services.storing import Store
 
 
 TIMEOUT_S = 30.0
@@ -214,7 +214,7 @@ def _graded(options: Options, store: Store | None) -> int:
 
         store.put(exam_drafts(result, exam, answers.by_item.values()))
     forms = {
-        ".xml": junit.exam_xml,
+        ".xml": views.exam_xml,
         ".md": lambda exam: views.exam_markdown(exam).encode(),
         ".html": lambda made: views.exam_page(
             made, lost=lost_marks(made, exam, answers.by_item, marking)
@@ -447,7 +447,7 @@ def _gate(options: Options, store: Store | None) -> int:
     lines = [opt.paint(word, hue, "bold"), *gate_lines(verdict)]
     failed = ExitCode.NOT_ENOUGH if first_baseline else ExitCode.FAILED
     code = ExitCode.PASSED if verdict.passed else failed
-    return opt.give(options, verdict, lines, code, forms={".xml": junit.gate_xml})
+    return opt.give(options, verdict, lines, code, forms={".xml": views.gate_xml})
 
 
 def _check_replaced(path: str, baseline: CheckedExam | None) -> None:
