@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.api.functions import as_workflow, named
+from assay.api.evaluating import as_workflow, named
 from assay.cli.main import run as main
 from assay.errors import AssayError, InputError, NotEnoughEvidence, UsageError
 from checkout import ROOT

@@ -166,7 +166,6 @@ def test_grading_one_scorecard_loads_no_validator_no_pool_and_no_numerics(tmp_pa
         "html",
     }
     assert not loaded & {
-        "assay.records.schemas",
         "assay.records.contract",
         "assay.views.report",
         "assay.release.summary",

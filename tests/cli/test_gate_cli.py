@@ -346,19 +346,19 @@ def test_what_comes_through_a_pipe_is_attested_as_it_was_read(assay: Any, files:
 def test_a_file_that_is_swapped_after_it_was_read_is_not_attested(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from assay.cli import gate
     from assay.cli.main import run as command
-    from assay.services import compare
 
     monkeypatch.chdir(files)
     judged = sha256((files / "better.jsonl").read_bytes()).hexdigest()
-    real = compare.compare
+    real = gate.compare
 
     def swapping(*args: Any, **options: Any) -> Any:
         (files / "better.jsonl").write_text((files / "worse.jsonl").read_text())
         (files / "base.jsonl").write_text("")
         return real(*args, **options)
 
-    monkeypatch.setattr(compare, "compare", swapping)
+    monkeypatch.setattr(gate, "compare", swapping)
     assert (
         command(["gate", "better.jsonl", "--baseline", "base.jsonl", "--attest", "d.intoto.json"])
         == 0
@@ -376,20 +376,20 @@ def test_a_file_that_is_swapped_before_it_is_read_again_is_refused(
     files: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
 ) -> None:
     """As where the candidate was asked something else than the baseline."""
+    from assay.cli import gate
     from assay.cli.main import run as command
-    from assay.services import compare
 
     monkeypatch.chdir(files)
     eased = [{**one, "pass_threshold": 0} for one in cards([score + 1 for score in BASE])]
     write(files / "better.jsonl", eased)
-    real = compare.compare
+    real = gate.compare
 
     def swapping(*args: Any, **options: Any) -> Any:
         write(files / swapped, cards([99.0] * len(BASE), pass_threshold=1))
         return real(*args, **options)
 
     assert command(["gate", "better.jsonl", "--baseline", "base.jsonl"]) == 0
-    monkeypatch.setattr(compare, "compare", swapping)
+    monkeypatch.setattr(gate, "compare", swapping)
     assert command(["gate", "better.jsonl", "--baseline", "base.jsonl"]) == 3
 
 

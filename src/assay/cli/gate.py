@@ -33,7 +33,7 @@ from assay.cli.ledger import ledger_options, storing_evaluated, storing_result
 from assay.cli.parsing import Options
 from assay.cli.progress import Progress
 from assay.cli.references import given_rules, suggested_baseline
-from assay.cli.run_settings import is_typed
+from assay.cli.run import is_typed
 from assay.errors import InputError, NotEnoughEvidence, UsageError, count, few
 from assay.files.atomic import write_file
 from assay.files.inputs import Source, listed

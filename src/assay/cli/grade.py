@@ -9,7 +9,6 @@ take their names only when the whole stream was good (or `--keep-going` was aske
 from __future__ import annotations
 
 import io
-import multiprocessing
 import os
 import shlex
 import signal
@@ -56,7 +55,6 @@ from assay.services.choice import Choice
 from assay.services.given_grades import grades_of
 from assay.services.grading import Graded
 from assay.services.regraded import regraded_in
-from assay.stats.intervals import wilson
 from assay.views.documents import JsonDocument, JsonLines
 from assay.views.evaluation import import_notes, unchecked, versioned
 from assay.views.exporters import EXPORTERS, FORMATS, ReportTitle, ResultSource, format_of
@@ -846,6 +844,8 @@ class BlockWorker(Generic[R]):
     """
 
     def __init__(self, make: Callable[[], Callable[[LineBlock], R]]) -> None:
+        import multiprocessing  # only where a stream is cut into blocks
+
         context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
         self._link, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(make, theirs), daemon=True)
@@ -882,6 +882,8 @@ class BlockWorker(Generic[R]):
 
 
 def _serve(make: Callable[[], Callable[[LineBlock], Any]], link: Any) -> None:
+    import multiprocessing
+
     parent = multiprocessing.parent_process()
     if parent is not None:  # a parent that is killed takes its workers along
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -978,6 +980,8 @@ def _lead(workflow: VersionedName, dataset: VersionedName, started: str) -> str:
 
 
 def _rate(passed: int, n: int) -> ValueInterval:
+    from assay.stats.intervals import wilson  # only where an evaluation is shown
+
     return value_interval(wilson(passed, n))
 
 

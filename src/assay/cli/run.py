@@ -8,17 +8,18 @@ needs nothing else.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import RawIOBase
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
-from assay.canon import digest, time_text
+from assay.canon import digest, pretty, time_text
 from assay.cli import options as opt
 from assay.cli import terminal
 from assay.cli.frame import BARS, CHOICES, STORE, Bounds, Command, Options, arg, flag
@@ -27,30 +28,22 @@ from assay.cli.hints import GRADED_BY, command, release_step
 from assay.cli.judging import amount, note_usage
 from assay.cli.ledger import ledger_options
 from assay.cli.progress import Progress
-from assay.cli.run_samples import choose
-from assay.cli.run_settings import (
-    DEFAULT_FOLDER,
-    DEFAULT_WORKFLOW,
-    AskedRun,
-    already_begun,
-    print_progress,
-    recall,
-    remember,
-    resume_command,
-    settings_of,
-)
-from assay.errors import Fault, UsageError, count
-from assay.files.atomic import refuse_links_out
-from assay.files.inputs import Source
-from assay.files.json_files import Document
+from assay.cli.references import ledger_names
+from assay.errors import Fault, InputError, UsageError, count, few, printable
+from assay.files.atomic import refuse_links_out, write_file
+from assay.files.inputs import Source, open_input
+from assay.files.json_files import Document, limited, read_documents, read_json
 from assay.judging.config import JudgeSpec
 from assay.project.settings import scorers_of
 from assay.records.evaluation import Evaluation
+from assay.records.grade import GRADES_SCHEMA, is_graded
+from assay.registry import is_path, near_miss
 from assay.running.adapters.loading import exits_as_errors
 from assay.running.columns import column_uses, columns_text
-from assay.running.dataset import read_dataset
+from assay.running.dataset import LoadedDataset, read_dataset
 from assay.running.judge_step import JudgeEstimate, JudgeTask
 from assay.running.workflow import read_workflow
+from assay.services.evaluations import stored_items
 from assay.services.grading import Graded
 from assay.services.run import (
     EVIDENCE,
@@ -65,14 +58,371 @@ from assay.services.run import (
     write_repeats,
 )
 from assay.views import events
-from assay.views.evaluation import (
-    RunReasons,
-    WorstSample,
-    evaluation_view,
-    keep_worst,
-    unchecked,
-)
+from assay.views.evaluation import RunReasons, WorstSample, evaluation_view, keep_worst, unchecked
 from assay.views.exporters import FORMATS
+
+if TYPE_CHECKING:
+    from assay.running.runner import RunSettings
+    from assay.running.workflow import LoadedWorkflow
+
+
+def choose(
+    options: Options, dataset: LoadedDataset, begun_with: list[str] | None = None
+) -> list[str] | None:
+    """The ids of the samples that `--only` or `--failed-in` chooses; None for all of them. A
+    resumed run has those that it was begun with.
+    """
+    known = [sample.id for sample in dataset.samples]
+    if options.resume:
+        return begun_with
+    if options.only is not None and options.failed_in is not None:
+        raise UsageError("CLI-001", "--only and --failed-in both choose samples.", fix="Give one.")
+    if options.only is not None:
+        return _named(options.only, dataset, known)
+    return None if options.failed_in is None else _failed_in(options, dataset, known)
+
+
+def _named(text: str, dataset: LoadedDataset, known: Sequence[str]) -> list[str]:
+    """The samples that `--only` names, or that are in the file that it names."""
+    is_file = text == "-" or (is_path(text) and os.path.exists(text))
+    if is_file and text in known:
+        raise UsageError(
+            "CLI-001",
+            f"{text!r} is both a file and a sample.",
+            fix=f"Write ./{text} for the file, or put the name of the sample into another file.",
+        )
+    given = _in_file(text) if is_file else text.split(",")
+    names = list(dict.fromkeys(name.strip() for name in given if name.strip()))
+    if not names:
+        where = text if is_file else None
+        raise UsageError("CLI-001", "--only names no sample.", where=where or "")
+    ids, prefix = frozenset(known), f"{dataset.id}/"
+    found = {name: name if name in ids else name.removeprefix(prefix) for name in names}
+    unknown = [name for name, sample in found.items() if sample not in ids]
+    if unknown:
+        no_file = " There is no file of that name either." if text == unknown[0] else ""
+        raise UsageError(
+            "CLI-001",
+            f"the dataset {dataset.id} has no sample {few([*map(repr, unknown)])}."
+            f"{near_miss(unknown[0], known)}{no_file if is_path(text) else ''}",
+            where=text if is_file else "",
+            fix="Name samples by their ids in the dataset, separated by commas, or one on each line"
+            " of a file.",
+        )
+    return list(found.values())
+
+
+def _in_file(path: str) -> Iterator[str]:
+    """The names in a file: one on each line, or a JSON list of names or suspects."""
+    if path.endswith(".json"):
+        yield from _in_json(read_json(path).tree, path)
+        return
+    with open_input(path) as stream:
+        data = limited(stream.read(), path)
+    try:
+        yield from data.decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError("FIL-002", f"line {line} is not UTF-8.", where=path) from None
+
+
+def _in_json(tree: Any, path: str) -> Iterator[str]:
+    listed = tree.get("suspects") if isinstance(tree, dict) else tree
+    for item in listed if isinstance(listed, list) else [None]:
+        name = item.get("sample") if isinstance(item, dict) else item
+        if not isinstance(name, str):
+            raise InputError(
+                "FIL-002",
+                "names no samples. It must be a list of names, or an object with a list"
+                ' `suspects` of objects such as {"sample": "q017"}.',
+                where=path,
+            )
+        yield name
+
+
+def _failed_in(options: Options, dataset: LoadedDataset, known: Sequence[str]) -> list[str]:
+    """The samples of which a run did not pass in a stored evaluation or a file of grades."""
+    named: str = options.failed_in
+    if is_path(named):
+        failed = _failed(_graded_in(named), dataset, named)
+    else:
+        with ledger_names(options) as names:
+            stored = names.get(named).evaluation
+            if stored is None:
+                raise UsageError(
+                    "CLI-001",
+                    f"{named!r} is a run.",
+                    fix="Name an evaluation, or run its sample with --only.",
+                )
+            pairs = stored_items(names.opened(named), stored.evaluation, project=options.project)
+            # a run without a grade did not pass, and has its sample as a grade has it
+            trees = (
+                {**run.tree(), "passed": False} if grade is None else grade.tree()
+                for _, run, grade in pairs
+                if run is not None
+            )
+            failed = _failed(trees, dataset, named)
+    if not failed:
+        raise UsageError("CLI-001", f"there is nothing to run: every sample passed in {named}.")
+    gone = [name for name in failed if name not in frozenset(known)]
+    if len(gone) == len(failed):
+        raise UsageError(
+            "CLI-001",
+            f"there is nothing to run: {dataset.id} has none of the"
+            f" {count(len(failed), 'sample')} that did not pass in {named}.",
+        )
+    if gone:
+        opt.warn(f"{dataset.id} no longer has {count(len(gone), 'failed sample')}: {few(gone)}.")
+    return [name for name in failed if name not in gone]
+
+
+def _graded_in(path: str) -> Iterator[Mapping[str, Any]]:
+    """The results in a file of grades."""
+    for document in read_documents(path):
+        tree = document.tree
+        if not is_graded(tree):
+            raise _no_grades(document)
+        if tree.get("schema") != GRADES_SCHEMA:
+            yield tree
+            continue
+        results, faults = tree.get("results"), tree.get("faults")
+        if not isinstance(results, list) or not all(isinstance(item, dict) for item in results):
+            raise _no_grades(document)
+        if faults:
+            raise InputError(
+                "REL-008",
+                "the grades are incomplete, so the samples that did not pass aren't all known.",
+                where=path,
+                fix="Grade its runs again, or name the samples with --only.",
+            )
+        yield from results
+
+
+def _no_grades(document: Document) -> InputError:
+    return InputError(
+        "FIL-006",
+        "--failed-in reads grades, and this is something else.",
+        where=document.file,
+        fix="Name a stored evaluation, or grade the runs first: `assay grade RUNS -o grades.json`.",
+    )
+
+
+def _failed(results: Iterable[Mapping[str, Any]], dataset: LoadedDataset, named: str) -> list[str]:
+    """The samples that did not pass in all of their runs."""
+    failed: dict[str, None] = {}
+    for result in results:
+        of = result.get("dataset") or {}
+        sample = of.get("sample_id") or result.get("sample_id")
+        if of.get("id") not in (None, dataset.id):
+            raise UsageError(
+                "CLI-001",
+                f"{named} is of the dataset {of['id']}, and this run is on {dataset.id}.",
+                fix="Name an evaluation on the same dataset.",
+            )
+        if result.get("passed") is True:
+            continue
+        if not isinstance(sample, str):
+            raise InputError(
+                "FIL-002", f"the grade of {result.get('run_id')!r} names no sample.", where=named
+            )
+        failed[sample] = None
+    return list(failed)
+
+
+DEFAULT_FOLDER = "assay-runs"
+
+DEFAULT_WORKFLOW = "workflow.yaml"
+
+
+class AskedRun(NamedTuple):
+    """What a run was asked for, with what the run that it resumes was begun with."""
+
+    options: Options
+    started: datetime
+    settings: Mapping[str, Any]
+    """What `--resume` needs, before scorers and assertions extend the profile: they do so again
+    when the run goes on.
+    """
+    chosen: list[str] | None = None
+    """The samples that the resumed run was begun with, where `--only` or `--failed-in` chose."""
+
+
+def remember(asked: AskedRun, settings: RunSettings, folder: str, chosen: list[str] | None) -> None:
+    """Store the settings, so that `--resume DIR` needs nothing else."""
+    given = asked.settings
+    declared = asked.options.declared
+    paths = {
+        name: os.path.abspath(value)
+        for name, value in given.items()
+        if value and declared[name].resumed != "as begun" and declared[name].takes_files
+    }
+    settings_ = {
+        "schema": "assay.run-settings/1",
+        "name": settings.name,
+        "now": settings.now,
+        "started": asked.started.isoformat(),
+        "chosen": chosen,
+        **given,
+        **paths,
+    }
+    write_file(os.path.join(folder, "run.json"), pretty(settings_))
+
+
+def recall(options: Options) -> AskedRun:
+    """What the run is asked for: the options, with the stored settings of the run that they resume
+    and the defaults.
+    """
+    started = opt.moment(options.now) or datetime.now(UTC)
+    chosen: list[str] | None = None
+    if options.resume:
+        if options.work or options.name:
+            raise UsageError(
+                "CLI-001",
+                "--resume names the folder of the run; --work and --name are for new runs.",
+            )
+        tree = read_json(os.path.join(options.resume, "run.json")).tree
+        if not isinstance(tree, dict) or tree.get("schema") != "assay.run-settings/1":
+            raise UsageError("RUN-005", "is not the work folder of a run.", where=options.resume)
+        chosen = tree.get("chosen")
+        started = datetime.fromisoformat(tree.get("started") or started.isoformat())
+        options = options.with_values(
+            work=options.resume,
+            name=tree.get("name"),
+            now=tree.get("now") or options.now,
+            **_recalled(options, tree),
+        )
+    if not options.workflow and options.dataset and not os.path.exists(DEFAULT_WORKFLOW):
+        raise UsageError(
+            "CLI-001",
+            "no workflow is named, and there is no workflow.yaml here.",
+            fix="`assay init` writes an assay.yaml that names it, or give its file: `assay run"
+            " FILE`.",
+        )
+    options = options.with_values(workflow=options.workflow or DEFAULT_WORKFLOW)
+    if not options.dataset:
+        raise UsageError(
+            "CLI-001",
+            "--dataset is missing.",
+            fix="`assay init` writes an assay.yaml that names it, or give the samples: --dataset"
+            " samples.jsonl.",
+        )
+    settings = {
+        name: getattr(options, name)
+        for name, argument in options.declared.items()
+        if argument.resumed not in (None, "new")
+    }
+    return AskedRun(options, started, settings, chosen)
+
+
+def _recalled(options: Options, tree: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a resumed run."""
+    recalled: dict[str, Any] = {}
+    named_again = {
+        argument.resumed
+        for name, argument in options.declared.items()
+        if argument.resumed in ("judge", "bar") and is_typed(options, name)
+    }
+    for name, argument in options.declared.items():
+        value = getattr(options, name)
+        begun_with = tree.get(name, value)
+        if argument.resumed == "named":
+            recalled[name] = value or begun_with
+        elif argument.resumed == "as begun":
+            _refuse_change(options, name, begun_with)
+            recalled[name] = begun_with
+        elif argument.resumed in ("judge", "bar") and argument.resumed not in named_again:
+            recalled[name] = begun_with
+    return recalled
+
+
+def _refuse_change(options: Options, name: str, begun_with: Any) -> None:
+    """Refuse an option that a resumed run ignores: its grades would not be by what was asked."""
+    if is_typed(options, name) and str(getattr(options, name)) != str(begun_with):
+        option = options.declared[name].long
+        start = f"with {option} {begun_with}" if begun_with else f"without {option}"
+        raise UsageError(
+            "CLI-001",
+            f"{option} can't change when a run is resumed: it was started {start}.",
+            fix="Leave it out, or start a new run. For other rules, `assay grade` the runs.",
+        )
+
+
+def is_typed(options: Options, name: str) -> bool:
+    """Whether an option is on the command line, with another value than its default."""
+    source, value = options.sources.get(name), getattr(options, name)
+    if source is not None:
+        return source == "command line"
+    return bool(value) and value != options.declared[name].default
+
+
+def settings_of(options: Options, workflow: LoadedWorkflow) -> RunSettings:
+    """The settings of a run, checked."""
+    from assay.running.runner import RunSettings
+
+    now = opt.moment(options.now)
+    name = options.name or f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', workflow.id)[:60]}-{_stamp(now)}"
+    if not (options.name or options.now or options.work):
+        name = _free(name)
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}", name):
+        raise UsageError(
+            "CLI-001",
+            f"--name is {name!r}; use letters and digits, with . _ - between them, at most 80"
+            " characters.",
+        )
+    fixed = None if now is None else time_text(now)
+    timeout = None if options.timeout is None else float(options.timeout)
+    return RunSettings(
+        name,
+        concurrency=options.concurrency,
+        repeat=options.repeat,
+        timeout_s=timeout,
+        retries=options.retries,
+        now=fixed,
+    )
+
+
+def _free(name: str) -> str:
+    """A name that no run in this folder has: two may start within one second."""
+    tries = (name, *(f"{name}-{number}" for number in range(2, 1000)))
+    return next(name for name in tries if not os.path.exists(os.path.join(DEFAULT_FOLDER, name)))
+
+
+def _stamp(now: datetime | None) -> str:
+    return (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+
+
+def print_progress(words: str) -> None:
+    """Print a line of progress."""
+    sys.stderr.write(f"{printable(words)}\n")
+
+
+def already_begun(options: Options, folder: str, *, finished: bool) -> UsageError:
+    """The error for a folder that contains a run already, finished or not."""
+    if finished:
+        another = "--work folder" if options.work else "--name"
+        return UsageError(
+            "RUN-005",
+            f"{folder} is finished.",
+            fix=f"Choose another {another}, or delete the folder to run it again.",
+        )
+    return UsageError(
+        "RUN-005",
+        "this folder already contains a run.",
+        where=folder,
+        fix=f"`{resume_command(options, folder)}` continues it.",
+    )
+
+
+def resume_command(options: Options, folder: str) -> str:
+    """The command that resumes a run, with the same outputs."""
+    outputs = [word for path in options.output for word in ("-o", path)]
+    events = [] if options.events is None else ["--events", options.events]
+    json = ["--json"] if options.json else []
+    carry = ("--step-summary", "--otlp-endpoint")
+    return command(
+        "run", "--resume", folder, *outputs, *events, *json, options=options, carry=carry
+    )
+
 
 IN_MEMORY = 256 * 1024 * 1024
 """Bytes of grades that wait in memory for the end of the run."""
@@ -240,9 +590,6 @@ def _calls_of(estimate: JudgeEstimate, task: JudgeTask, spec: JudgeSpec | None) 
     return f"{words}, no price given" if spec is not None and spec.price is None else words
 
 
-# --- while it runs
-
-
 class _Grades(Watch):
     """Grades each run when it is complete, while others still wait for their models; shows the
     progress, and writes the events.
@@ -396,9 +743,6 @@ class EventFile:
         )
 
 
-# --- what is printed at the end
-
-
 def _show_evaluation(
     options: Options,
     grades: _Grades,
@@ -479,6 +823,7 @@ _JUDGING = (
         help="ask the judge at most N questions",
     ),
 )
+
 
 COMMANDS = {
     "run": Command(

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from assay.families.judges.label_views import StoredSet
 from assay.families.judges.labelling import SetRequest, labels_of_set, make_set, need_set, set_draft
+from assay.families.judges.records import StoredSet
 from assay.library.shelf import Shelf
 from assay.services.evaluation_checks import verify_ledger
 from assay.store.access import create_token, revoke_token

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from assay.errors import AssayError, NotEnoughEvidence, ShelfError, UsageError
 from assay.families.judges.calibration import calibrate
-from assay.families.judges.label_views import LabelResults, StoredSet, results_view, says
+from assay.families.judges.label_views import results_view, says
 from assay.families.judges.labelling import (
     SetRequest,
     counted,
@@ -30,7 +30,7 @@ from assay.families.judges.labelling import (
     set_label,
     side_order,
 )
-from assay.families.judges.records import Rater
+from assay.families.judges.records import LabelResults, Rater, StoredSet
 from assay.judging.config import JudgeSpec
 from assay.judging.identity import rubric_name
 from assay.library.shelf import Shelf

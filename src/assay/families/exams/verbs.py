@@ -58,7 +58,6 @@ from assay.families.exams.results import (
     read_result,
 )
 from assay.families.exams.schedule import due_items, hold_review, review_document
-from assay.families.exams.views import gate_lines, recalibration_lines, review_lines
 from assay.files.atomic import write_file
 from assay.files.json_files import Document, read_json
 from assay.files.yaml_files import is_yaml_name
@@ -444,7 +443,7 @@ def _gate(options: Options, store: Store | None) -> int:
         opt.note("the gate did not pass; the baseline was not written.")
     _report_notes(options, capstone, regression)
     word, hue = ("PASSED", "green") if verdict.passed else ("FAILED", "red")
-    lines = [opt.paint(word, hue, "bold"), *gate_lines(verdict)]
+    lines = [opt.paint(word, hue, "bold"), *views.gate_lines(verdict)]
     failed = ExitCode.NOT_ENOUGH if first_baseline else ExitCode.FAILED
     code = ExitCode.PASSED if verdict.passed else failed
     return opt.give(options, verdict, lines, code, forms={".xml": views.gate_xml})
@@ -540,7 +539,7 @@ def _recalibrate(options: Options) -> int:
         document["written"] = written
         for path, (past, score) in zip(written, results, strict=True):
             write_file(path, pretty(recalibrated(past, score, marking)))
-    return opt.give(options, document, recalibration_lines(document))
+    return opt.give(options, document, views.recalibration_lines(document))
 
 
 def _export(options: Options) -> int:
@@ -591,7 +590,7 @@ def _review(options: Options) -> int:
     ):
         opt.note(text)
     code = ExitCode.MALFORMED if answers.faults else ExitCode.PASSED
-    return opt.give(options, found, review_lines(found), code)
+    return opt.give(options, found, views.review_lines(found), code)
 
 
 def set_exam(options: Options, now: datetime, ledger: Store | None) -> StoredBaseline:

@@ -14,10 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from assay.errors import AssayError, ShelfError, UsageError, count
 from assay.families.judges.label_views import (
     DRAWN,
-    StoredLabel,
-    StoredSet,
     drawn_from,
-    rater_names,
     results_view,
     says,
     sets_table,
@@ -45,7 +42,16 @@ from assay.families.judges.labelling import (
     set_label,
     side_order,
 )
-from assay.families.judges.records import MAX_RATER, HumanLabel, LabelItem, LabelSet, Rater
+from assay.families.judges.records import (
+    MAX_RATER,
+    HumanLabel,
+    LabelItem,
+    LabelSet,
+    Rater,
+    StoredLabel,
+    StoredSet,
+    rater_names,
+)
 from assay.server import lookup
 from assay.server.auth import READ, WRITE, Principal, cookie_name
 from assay.server.lookup import absent

@@ -6,15 +6,24 @@ Which labels a reader may see is decided by who asks; see `results_view`.
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from assay.families.judges.records import HumanLabel, LabelItem, LabelSet, Rater
+from assay.families.judges.records import (
+    HumanLabel,
+    LabelItem,
+    LabelResults,
+    LabelSet,
+    Rater,
+    changed_sentence,
+    compare_commands,
+    rater_names,
+    typed_sentence,
+)
 from assay.records.samples import ANSWERS, MAX_TEXT, QUESTIONS, main_text
 from assay.records.summary import ValueInterval
 from assay.views.blocks import (
@@ -80,137 +89,6 @@ HIDDEN = (
 )
 """Why a disagreement is not shown to a rater."""
 Link = Callable[[LabelItem], str]
-
-
-class StoredLabel(NamedTuple):
-    """A label of a ledger."""
-
-    digest: str
-    seq: int
-    at: str
-    """When it was stored."""
-    label: HumanLabel
-
-
-class StoredSet(NamedTuple):
-    """A set of a ledger."""
-
-    digest: str
-    seq: int
-    stored_at: str
-    set: LabelSet
-
-
-class RaterProgress(NamedTuple):
-    """How far a rater is."""
-
-    rater: Rater
-    done: int
-    newest: str
-
-
-class RaterAgreement(NamedTuple):
-    """How well raters agree on a criterion."""
-
-    criterion: str
-    items: int
-    """That two raters or more have labelled."""
-    same: ValueInterval
-    """The share of items that every rater labelled alike."""
-    statistic: str
-    beyond_chance: ValueInterval
-
-
-class Disagreed(NamedTuple):
-    """An item that raters label differently."""
-
-    item: LabelItem
-    criterion: str
-    values: tuple[tuple[Rater, int | str], ...]
-
-
-class LabelResults(NamedTuple):
-    """What the labels of a set come to."""
-
-    stored: StoredSet
-    labels: tuple[StoredLabel, ...]
-    """That count: one of each rater for an item."""
-    superseded: int
-    """Labels that don't count, because another of the rater's does."""
-    progress: tuple[RaterProgress, ...]
-    agreement: tuple[RaterAgreement, ...]
-    disagreed: tuple[Disagreed, ...]
-    newest: tuple[StoredLabel, ...] = ()
-    """Each rater's latest label of an item, with the comment."""
-    changed: int = 0
-    """Labels whose rater changed them."""
-    changed_late: int = 0
-    """Of these, once another rater's label of the item was there to be seen."""
-    preferred: ValueInterval | None = None
-    """The share of pairs in which the first version is preferred; a tie, and a pair on which raters
-    are level, counts half. None if the set has no pairs.
-    """
-    preferred_n: int = 0
-    """The pairs that it rests on."""
-
-    @property
-    def typed(self) -> int:
-        """Raters who are only a name that somebody typed."""
-        return sum(progress.rater.by != "token" for progress in self.progress)
-
-    @property
-    def independent(self) -> int:
-        """Raters who are certainly different people as far as tokens tell: all typed names are
-        one.
-        """
-        return len(self.progress) - max(0, self.typed - 1)
-
-    @property
-    def labelled(self) -> int:
-        """Items that anybody has labelled."""
-        return len({stored.label.run for stored in self.labels})
-
-
-def rater_names(raters: Iterable[Rater]) -> dict[Rater, str]:
-    """Every rater by name: a typed one says so, and tokens of one name carry their id.
-
-    >>> two = [Rater(name="anna", by="token", id=id) for id in ("t1", "t2")]
-    >>> list(rater_names([*two, Rater(name="anna", by="stated")]).values())
-    ['anna (token t1)', 'anna (token t2)', 'anna (typed)']
-    """
-    known = list(raters)
-    often = Counter(rater.name for rater in dict.fromkeys(known) if rater.by == "token")
-    return {
-        rater: f"{rater.name} (token {rater.id or 'unknown'})"
-        if rater.by == "token" and often[rater.name] > 1
-        else rater.shown
-        for rater in known
-    }
-
-
-def typed_sentence(results: LabelResults) -> str:
-    """How many raters are only typed names; '' where none is."""
-    if not results.typed:
-        return ""
-    if results.typed == 1:
-        return "1 rater is only a typed name, without a token."
-    return (
-        f"{results.typed:,} raters are only typed names, without a token: 1 person may have typed"
-        " all of them, so together they count as one rater."
-    )
-
-
-def changed_sentence(results: LabelResults) -> str:
-    """How many labels were changed, and when; '' where none was."""
-    if not results.changed:
-        return ""
-    was = "label was" if results.changed == 1 else "labels were"
-    late = "was" if results.changed_late == 1 else "were"
-    return (
-        f"{results.changed:,} {was} changed later. A change counts within 10 minutes, unless"
-        f" somebody else labels the item first. {results.changed_late:,} {late} changed after"
-        " others' labels could be seen."
-    )
 
 
 def drawn_from(made: LabelSet) -> str:
@@ -503,20 +381,6 @@ def cut(text: str, most: int) -> str:
     ('abc …', 'abc')
     """
     return text if len(text) <= most else f"{text[:most]} …"
-
-
-def compare_commands(made: LabelSet) -> list[str]:
-    """The commands that compare a judge with the labels of a set."""
-    if made.rubric is None:
-        arguments = f"--judge judge.yaml --definition {shlex.quote(made.question)}"
-        return [
-            f"assay label export {made.id} --pairs -o pairs.jsonl",
-            f"assay judge pairwise pairs.jsonl {arguments} -o comparisons.json",
-            f"assay judge calibrate --from-ledger {made.id} --judgements comparisons.json",
-        ]
-    criteria = [criterion.name for criterion in made.rubric.criteria]
-    option = f" --criterion {shlex.quote(criteria[0])}" if len(criteria) > 1 else ""
-    return [f"assay judge calibrate --from-ledger {made.id}{option} -o calibration.json"]
 
 
 def use_section(made: LabelSet) -> Section:

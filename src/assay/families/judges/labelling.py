@@ -31,9 +31,24 @@ from assay.errors import (
     few,
 )
 from assay.families.judges.label_rows import Label, drawn_sentence, own_labels
-from assay.families.judges.label_views import (
+from assay.families.judges.pairwise import DEFINITION
+from assay.families.judges.records import (
+    DRAWS,
+    MAX_COMMENT,
     Disagreed,
+    Draw,
+    HumanLabel,
+    LabelCriterion,
+    LabelDraw,
+    LabelItem,
+    LabelledEvaluation,
     LabelResults,
+    LabelRubric,
+    LabelSet,
+    Order,
+    Override,
+    PairLabel,
+    Rater,
     RaterAgreement,
     RaterProgress,
     StoredLabel,
@@ -42,23 +57,6 @@ from assay.families.judges.label_views import (
     compare_commands,
     rater_names,
     typed_sentence,
-)
-from assay.families.judges.pairwise import DEFINITION
-from assay.families.judges.records import (
-    DRAWS,
-    MAX_COMMENT,
-    Draw,
-    HumanLabel,
-    LabelCriterion,
-    LabelDraw,
-    LabelItem,
-    LabelledEvaluation,
-    LabelRubric,
-    LabelSet,
-    Order,
-    Override,
-    PairLabel,
-    Rater,
 )
 from assay.grouping import grouped
 from assay.judging.identity import definition_name, rubric_name

@@ -61,7 +61,7 @@ from assay.families.judges.label_rows import (
     own_labels,
     read_labels,
 )
-from assay.families.judges.label_views import LabelResults, results_view, sets_table
+from assay.families.judges.label_views import results_view, sets_table
 from assay.families.judges.labelling import (
     CHOICE,
     SetRequest,
@@ -80,7 +80,7 @@ from assay.families.judges.labelling import (
     unjudged_rows,
 )
 from assay.families.judges.pairwise import DEFINITION, compare, comparisons_document, pair_questions
-from assay.families.judges.records import DRAWS, Rater
+from assay.families.judges.records import DRAWS, LabelResults, Rater
 from assay.files.json_files import Document, read_json, stream_documents
 from assay.grading.policy import make_rules
 from assay.judging.card import admit_tree, check_card, impossible, make_card, read_card
