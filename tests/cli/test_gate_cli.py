@@ -346,19 +346,19 @@ def test_what_comes_through_a_pipe_is_attested_as_it_was_read(assay: Any, files:
 def test_a_file_that_is_swapped_after_it_was_read_is_not_attested(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from assay.cli import gate
+    from assay.cli import deciding
     from assay.cli.main import run as command
 
     monkeypatch.chdir(files)
     judged = sha256((files / "better.jsonl").read_bytes()).hexdigest()
-    real = gate.compare
+    real = deciding.compare
 
     def swapping(*args: Any, **options: Any) -> Any:
         (files / "better.jsonl").write_text((files / "worse.jsonl").read_text())
         (files / "base.jsonl").write_text("")
         return real(*args, **options)
 
-    monkeypatch.setattr(gate, "compare", swapping)
+    monkeypatch.setattr(deciding, "compare", swapping)
     assert (
         command(["gate", "better.jsonl", "--baseline", "base.jsonl", "--attest", "d.intoto.json"])
         == 0
@@ -376,20 +376,20 @@ def test_a_file_that_is_swapped_before_it_is_read_again_is_refused(
     files: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
 ) -> None:
     """As where the candidate was asked something else than the baseline."""
-    from assay.cli import gate
+    from assay.cli import deciding
     from assay.cli.main import run as command
 
     monkeypatch.chdir(files)
     eased = [{**one, "pass_threshold": 0} for one in cards([score + 1 for score in BASE])]
     write(files / "better.jsonl", eased)
-    real = gate.compare
+    real = deciding.compare
 
     def swapping(*args: Any, **options: Any) -> Any:
         write(files / swapped, cards([99.0] * len(BASE), pass_threshold=1))
         return real(*args, **options)
 
     assert command(["gate", "better.jsonl", "--baseline", "base.jsonl"]) == 0
-    monkeypatch.setattr(gate, "compare", swapping)
+    monkeypatch.setattr(deciding, "compare", swapping)
     assert command(["gate", "better.jsonl", "--baseline", "base.jsonl"]) == 3
 
 
@@ -410,7 +410,7 @@ def test_a_stored_baseline_that_is_swapped_after_it_was_found_is_refused(
         Path(stored.stored.path).write_text((files / "worse.jsonl").read_text())
         return stored
 
-    monkeypatch.setattr("assay.cli.gate.find_named", swapping)
+    monkeypatch.setattr("assay.cli.deciding.find_named", swapping)
     assert command(["gate", "better.jsonl", "--baseline", "production"]) == 3
 
 
@@ -429,28 +429,28 @@ def test_a_policy_that_allows_more_than_the_published_one_and_a_baseline_of_the_
         text = text.replace(before, after)
     (files / "loose.yaml").write_text(text)
     (files / "assay.yaml").write_text("release: {policy: loose.yaml}\n")
-    gate = ("gate", "worse.jsonl", "--baseline", "base.jsonl")
+    deciding = ("gate", "worse.jsonl", "--baseline", "base.jsonl")
     eased = (
         "EASED: the release policy release@2 allows more than release@1: gate_failure_increase 0.5"
         " instead of 0; margin 90 instead of 3; not severe: no_policy_violation"
     )
-    done = assay(*gate, "-o", "d.md", "-o", "d.html", "--attest", "d.intoto.json")
+    done = assay(*deciding, "-o", "d.md", "-o", "d.html", "--attest", "d.intoto.json")
     assert eased in done.out
     assert all(eased in (files / name).read_text() for name in ("d.md", "d.html"))
     payload = b64decode(json.loads((files / "d.intoto.json").read_text())["payload"])
     assert json.loads(payload)["predicate"]["assay:terms"] == {"eased_policy": eased}
     assert verified(assay) == 0
-    shown = assay(*gate, "--json")
+    shown = assay(*deciding, "--json")
     assert shown.json()["notes"] == [eased]
     assert eased in shown.err
-    own = assay(*gate, "--tolerance", "80", "--json").json()
+    own = assay(*deciding, "--tolerance", "80", "--json").json()
     assert own["overrides"][0]["used"] == 80
     for policy in ("release@1", "release-strict"):
-        assert "EASED" not in assay(*gate, "--release-policy", policy).out
+        assert "EASED" not in assay(*deciding, "--release-policy", policy).out
     (files / "assay.yaml").write_text("project: desk\nbaseline: base.jsonl\n")
     named = "the baseline is base.jsonl, which assay.yaml:2 names."
-    assert named in assay(*gate[:2]).err
-    assert named not in assay(*gate).err
+    assert named in assay(*deciding[:2]).err
+    assert named not in assay(*deciding).err
 
 
 def test_an_attestation_names_both_policies_and_what_made_the_decision_easier(
@@ -617,9 +617,9 @@ def test_slices_stand_in_the_decision_on_the_terminal_and_on_the_page(
                 for index, one in enumerate(cards(scores))
             ],
         )
-    gate = ("gate", "cand.jsonl", "--baseline", "base.jsonl")
-    assert assay(*gate).code == 0  # as a whole it is better
-    done = assay(*gate, "--slice", "tag", "--json", "-o", "d.md")
+    deciding = ("gate", "cand.jsonl", "--baseline", "base.jsonl")
+    assert assay(*deciding).code == 0  # as a whole it is better
+    done = assay(*deciding, "--slice", "tag", "--json", "-o", "d.md")
     document = done.json()
     assert (done.code, document["outcome"]) == (1, "reject")
     assert [(one["slice"], one["worse"]) for one in document["slices"]] == [
@@ -646,20 +646,20 @@ def test_flaky_samples_are_listed_and_left_out_only_by_name(assay: Any, tmp_path
 
     write(tmp_path / "cand.jsonl", side(True))
     write(tmp_path / "base.jsonl", side(False))
-    gate = ("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json")
-    done = assay(*gate)
+    deciding = ("gate", "cand.jsonl", "--baseline", "base.jsonl", "--json")
+    done = assay(*deciding)
     document = done.json()
     assert (done.code, document["outcome"]) == (1, "hold")  # half of its runs fail, and none before
     assert [(one["sample"], one["side"], one["passed"]) for one in document["flaky"]] == [
         ("d/s3", "candidate", 1)
     ]
-    out = assay(*gate, "--quarantine", "d/s3")
+    out = assay(*deciding, "--quarantine", "d/s3")
     assert (out.code, out.json()["missing"]["quarantined"]) == (0, ["d/s3"])
     write(tmp_path / "once.jsonl", side(False)[::2])
     for candidate, baseline in (("base", "once"), ("once", "base")):
         found = assay("gate", f"{candidate}.jsonl", "--baseline", f"{baseline}.jsonl", "--json")
         assert found.json()["outcome"] == "promote"  # unequal numbers of repeats are no loss
-    unknown = assay(*gate[:-1], "--quarantine", "d/s333")
+    unknown = assay(*deciding[:-1], "--quarantine", "d/s333")
     assert (unknown.code, "there is no sample 'd/s333'" in unknown.err) == (2, True)
 
 
@@ -692,8 +692,8 @@ def test_a_tolerance_is_of_scores_criteria_and_rates(
 
 @pytest.mark.parametrize("tolerance", ["-1", "101", "nan", "x"])
 def test_a_tolerance_that_is_none_is_refused(assay: Any, files: Path, tolerance: str) -> None:
-    gate = ("gate", "better.jsonl", "--baseline", "base.jsonl", f"--tolerance={tolerance}")
-    assert assay(*gate).code == 2
+    deciding = ("gate", "better.jsonl", "--baseline", "base.jsonl", f"--tolerance={tolerance}")
+    assert assay(*deciding).code == 2
 
 
 @pytest.mark.parametrize(

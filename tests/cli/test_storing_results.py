@@ -625,7 +625,7 @@ def test_verbs_without_store_load_no_database_and_storing_needs_no_web_framework
     stored = [*([*verb, "--store", "l.db"] for verb in verbs), ["schema-of", "event"]]
     (codes, database), (again, web) = in_one_process(
         inputs,
-        (plain, ("sqlalchemy", "assay.store", "assay.server", "fastapi")),
+        (plain, ("sqlalchemy", "assay.store.ledger", "assay.server", "fastapi")),
         (stored, ("assay.server", "fastapi", "starlette")),
     )
     assert (set(codes) <= {0, 1, 4}, database) == (True, [])

@@ -9,9 +9,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from assay.canon import encode
 from assay.cli import options as opt
+from assay.cli.deciding import read_named, read_side, warn_of_age
 from assay.cli.family_inputs import own_reader
 from assay.cli.frame import COMPARED_BY, STORE, Command, Options, arg, store_option
-from assay.cli.gate import read_named, read_side, warn_of_age
 from assay.cli.grade import choice_of
 from assay.cli.ledger import looking, storing_evaluated
 from assay.errors import ExitCode, InputError, UsageError, count, printable

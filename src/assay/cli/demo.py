@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from assay.canon import plain, pretty
 from assay.cli import options as opt
+from assay.cli.deciding import read_side
 from assay.cli.frame import Command, Options, arg
-from assay.cli.gate import read_side
 from assay.errors import count, few
 from assay.family import parts as family_parts
 from assay.files.atomic import write_file

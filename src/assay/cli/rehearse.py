@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from assay.canon import pretty
 from assay.cli import options as opt
 from assay.cli import terminal
+from assay.cli.deciding import checked, read_baseline, read_side
 from assay.cli.frame import COMPARED_BY, STORE, Bounds, Command, Options, arg, flag
-from assay.cli.gate import checked, read_baseline, read_side
 from assay.cli.grade import choice_of
 from assay.cli.ledger import storing_result
 from assay.errors import few

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from assay.canon import plain
 from assay.cli.baseline import by_difference, change_line, compare_sides, diff_lines
 from assay.cli.baseline import set_baseline as store_baseline
+from assay.cli.deciding import checked, read_baseline, read_side, rules_of
+from assay.cli.deciding import decided as decided_by
 from assay.cli.evals import find_page
-from assay.cli.gate import checked, read_baseline, read_side, rules_of
-from assay.cli.gate import decided as decided_by
 from assay.cli.grade import choice_of
 from assay.cli.imported_inputs import left_out
 from assay.cli.importing import import_files

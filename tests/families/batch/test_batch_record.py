@@ -53,7 +53,7 @@ def test_a_record_is_read_back_as_it_was_written() -> None:
     ("changes", "part"),
     [
         ({"plan": "sha256:12"}, "sha256"),
-        ({"schema": "assay.batch/2"}, "assay.families.batch"),
+        ({"schema": "assay.batch/2"}, "assay.batch"),
         ({"engine": {"name": "excel", "version": "1"}}, "excel"),
         ({"gradingSystem": "2"}, "gradingSystem"),
         ({"letters": {}}, "unknown key 'letters'"),

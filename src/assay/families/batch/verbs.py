@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from assay.cli import options as opt
 from assay.cli.configured import DEFAULT
+from assay.cli.deciding import Decided
 from assay.cli.frame import BARS, Bounds, Command, arg, flag, repeated
-from assay.cli.gate import Decided
 from assay.cli.grade import asked_profile, pass_bar
 from assay.cli.hints import command
 from assay.cli.parsing import Options

@@ -65,11 +65,12 @@ from assay.registry import is_path
 from assay.release.baseline import StoredBaseline, changed, store
 from assay.scoring.checks import step_name, unknown_step
 from assay.services.named_baselines import find_named
-from assay.services.storing import Store
 from assay.store.baselines import evidence_of_baseline
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from assay.services.storing import Store
 
 
 TIMEOUT_S = 30.0

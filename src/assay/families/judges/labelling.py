@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from math import fsum
 from statistics import median_low
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from msgspec import Raw, Struct, ValidationError, structs, to_builtins
@@ -83,7 +83,9 @@ from assay.stats.agreement import (
 )
 from assay.stats.pairwise import half_wilson
 from assay.store.drafts import Draft, Item, Link, draft
-from assay.store.ledger import Ledger
+
+if TYPE_CHECKING:
+    from assay.store.ledger import Ledger
 
 CORRECTABLE = timedelta(minutes=10)
 """How long after their first label of an item a rater can correct it."""

@@ -119,9 +119,7 @@ from assay.records.reading import read_record
 from assay.registry import near_miss
 from assay.services.evaluations import need_evaluation
 from assay.stats.agreement import krippendorff_alpha
-from assay.store.drafts import draft
 from assay.store.drafts import draft as make_draft
-from assay.store.ledger import Ledger
 from assay.views.blocks import Section
 
 if TYPE_CHECKING:
@@ -132,6 +130,7 @@ if TYPE_CHECKING:
     from assay.judging.config import JudgeSpec
     from assay.scoring.rubric import Rubric
     from assay.services.storing import Result, Store
+    from assay.store.ledger import Ledger
 
 
 MAX_LINES = 40
@@ -877,7 +876,7 @@ def _calibrate(options: Options, store: Store | None) -> int:
     document["sentences"] = [*notes, *document["sentences"]]
     if store is not None:
         opt.outputs(options)
-        store.put([draft(document, kind="calibration")])
+        store.put([make_draft(document, kind="calibration")])
     return opt.give(options, document, [*document["sentences"], "", *_table(document)])
 
 
