@@ -340,16 +340,8 @@ def test_any_part_of_what_was_shown_is_a_quote(text: str, start: int, length: in
 
 
 def injections() -> list[dict[str, Any]]:
-    source = resources.files("assay.judging").joinpath("data/injections.jsonl")
-    return (
-        [
-            json.loads(line)
-            for line in source.read_text(encoding="utf-8").splitlines()
-            if line.strip()
-        ]
-        if source.is_file()
-        else []
-    )
+    source = resources.files("assay.families.judges").joinpath("data/injections.jsonl")
+    return [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
 
 
 INJECTIONS = injections()

@@ -23,7 +23,7 @@ EXAMPLES = ROOT / "src/assay/cli/examples"
 
 @cache
 def decided() -> list[Decision]:
-    return demo.decided(str(EXAMPLES / "release"))
+    return demo.release_decisions(str(EXAMPLES / "release"))
 
 
 def decision(outcome: str, *holds: bool | None, **changes: Any) -> Decision:

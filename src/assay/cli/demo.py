@@ -63,19 +63,19 @@ class NoisyDecision(NamedTuple):
     """Fresh runs of both sides, made to confirm."""
 
 
-def decided(folder: str, *, now: str) -> list[NoisyDecision]:
+def noisy_decisions(folder: str, *, now: str) -> list[NoisyDecision]:
     """The decisions on both candidates."""
     state = random.getstate()
     random.seed(SEED)
     try:
         bot = _Bot(folder, now=now)
         current = bot.side("current", "baseline", BANKED)
-        return [_decided(bot, name, current) for name in STORIES]
+        return [_noisy_decision(bot, name, current) for name in STORIES]
     finally:
         random.setstate(state)
 
 
-def _decided(bot: _Bot, name: str, current: ReadSide) -> NoisyDecision:
+def _noisy_decision(bot: _Bot, name: str, current: ReadSide) -> NoisyDecision:
     candidate = bot.side(name, "candidate", REPEATS)
     workflows = {"candidate": name, "baseline": "current"}
 
@@ -197,7 +197,7 @@ RELEASE_STORIES = {
 }
 
 
-def release_decided(folder: str) -> list[Decision]:
+def release_decisions(folder: str) -> list[Decision]:
     """The decisions on the bundled candidates."""
     grader = Grader(Shelf())
     rules = make_release_rules(Shelf().policy_of("release", "release"))
@@ -320,8 +320,8 @@ def run(options: Options) -> int:
     parts = sorted((make(options.out) for _, make in family_parts("demo")), key=_place)
     first = [part for part in parts if part.place < RELEASES]
     last = parts[len(first) :]
-    decisions = release_decided(os.path.join(EXAMPLES, "release"))
-    noisy = decided(os.path.join(EXAMPLES, "projects", "noisy"), now=NOW)
+    decisions = release_decisions(os.path.join(EXAMPLES, "release"))
+    noisy = noisy_decisions(os.path.join(EXAMPLES, "projects", "noisy"), now=NOW)
     imported = promptfoo_imported(os.path.join(EXAMPLES, "results", "promptfoo.csv"))
     page = render(
         results,
