@@ -9,12 +9,12 @@ import shlex
 import sys
 from contextlib import suppress
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from assay.cli.frame import load_command
 from assay.cli.verbs import VERBS
 from checkout import ROOT
 
@@ -111,27 +111,25 @@ def _unknown(command: str) -> str:
     words = shlex.split(re.split(r"[|;&<>]", command.replace("\n", " "))[0], comments=True)[1:]
     if words[:1] == ["config"] and len(words) > 1:
         words = words[1:]  # the options are those of the command that it is about
-    if not words or words[0] in ("VERB", "--help", "--version"):
+    if not words or words[0] in ("VERB", "help", "--help", "--version"):
         return ""
     verb = VERBS.get(words[0])
     if verb is None:
         return words[0]
-    name, module = words[0], verb.module
+    name = words[0]
     if verb.actions:
         if len(words) == 1:
             return ""
         if words[1] not in verb.actions:
             return words[1]
-        name, module = f"{words[0]} {words[1]}", verb.actions[words[1]][0]
+        name = f"{words[0]} {words[1]}"
     options = [word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)]
-    return next((option for option in options if option not in _options(name, module)), "")
+    return next((option for option in options if option not in _options(name)), "")
 
 
 @cache
-def _options(name: str, module: str) -> frozenset[str]:
-    commands = import_module(f"assay.cli.{module}").COMMANDS
-    command = commands.get(name, commands.get(name.split()[-1]))
-    return frozenset(command.parser(name)._option_string_actions)
+def _options(name: str) -> frozenset[str]:
+    return frozenset(load_command(name).parser(name)._option_string_actions)
 
 
 def test_a_command_that_assay_lacks_is_noticed() -> None:
