@@ -31,6 +31,7 @@ READING = frozenset(
 )
 MATCHING = frozenset(["match", "fullmatch", "search"])
 CODES = {
+    "grading/grade.py": "`reason` of a grade is a code that contract.md lists",
     "grading/explain.py": "`reason` of a grade is a code that contract.md lists",
     "families/tools/entry.py": "`blocked_entry` takes one of the published reasons",
     "families/tools/answers.py": "`naReason` is one of six published codes",

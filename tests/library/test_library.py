@@ -84,7 +84,7 @@ def test_list_names_every_item_and_show_shows_each(assay: Any) -> None:
     found = assay("library", "list", "--json").json()
     assert list(found) == [
         *("profiles", "policies", "rubrics", "formulas", "gates", "measures"),
-        *("importers", "exporters", "judges", "adapters"),
+        *("importers", "exporters", "judges", "adapters", "families"),
     ]
     assert [item["id"] for item in found["profiles"]] == [
         "code-repair-measured@1",
